@@ -1,0 +1,100 @@
+"""Names the first failure of a capsule, as NAME FILE LINE, or says `sound`: docs/format.md in a page of plain Python.
+Use: python3 verify_capsule.py FOLDER [--same-boot]; takes the tables of shapes and patterns from format.md beside it."""
+import hashlib, itertools, json, re, sys
+from pathlib import Path
+MANIFEST, LOG, BLOBS, PLACE = "manifest.json", "memory/timeline_events.jsonl", "artifacts/blobs/", ("machine", "incarnation", "seq")
+FIXED = {"artifacts/snapshot.json", "environment/spec.json", "memory/vector_index/index.json", "memory/working_memory.md"}
+PAGE, FOLDER = Path(__file__).with_name("format.md").read_text("utf-8"), Path(sys.argv[1])
+SHAPE, PATTERN = (dict(row.split(" ", 1) for row in re.search(f"```{block}\n(.*?)\n```", PAGE, re.S)[1].split("\n"))
+                  for block in ("shapes", "patterns"))
+START = {"id": None, "seq": -1, "batch": -1, "epoch": 0, "clock": 0, "chain": None, "at": (0, "", "", 0, "")}
+tips, ids, epochs, made, where, start, last, heads = {}, {}, {}, set(), MANIFEST, 0, START, ([], 0)
+there = {p.relative_to(FOLDER).as_posix() for p in FOLDER.rglob("*") if p.is_file() and p.name[:9] != ".sojourn-"}
+class Fault(Exception): ...
+def need(line=1, **rules):  # names the first rule that does not hold
+    for name in [name for name in rules if not rules[name]][:1]: raise Fault(name, line)
+def digest(data): return hashlib.sha256(data).hexdigest()
+def matches(pattern, text): return isinstance(text, str) and re.search(PATTERN[pattern], text) is not None
+def read(path): return (FOLDER / path).read_bytes() if path in there else None
+def blob(ref):  # format.md#blobs
+    need(blob_missing=(data := read(BLOBS + ref["sha256"])) is not None, blob_size=data is None or len(data) == ref["size"])
+    return data
+def strict(data, loose="not_json"):  # format.md#json
+    text, twice = data.decode(errors="replace"), []; bare = re.sub(r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"?', "", text)
+    depth = max(itertools.accumulate(1 if bracket in "[{" else -1 for bracket in re.findall(r"[][{}]", bare)), default=0)
+    need(not_utf8=text.encode() == data, bom=text[:1] != "\ufeff", too_deep=depth <= 64)
+    try: value = json.loads(text, parse_int=lambda digits: int(digits[:20]),
+                            object_pairs_hook=lambda items: twice.append(len(dict(items)) < len(items)) or dict(items))
+    except json.JSONDecodeError as error: raise Fault(loose, error.lineno)
+    numbers, again = re.findall(r"\d[\d.eE+-]*", bare), json.dumps(value, ensure_ascii=False)
+    need(**{loose: not re.search("[NI]", bare)}, number_out_of_range=all(abs(float(n)) < 2**53 for n in numbers),
+         lone_surrogate=not re.search("[\ud800-\udfff]", again), duplicate_key=not any(twice))
+    return value
+def fits(v, t, refs):  # format.md#kinds: is it of the shape? Collects the references to blobs.
+    if t[-1] == "~": return v is None or fits(v, t[:-1], refs)
+    if t[0] in "[{": return type(v) is {"[": list, "{": dict}[t[0]] and all(fits(x, t[1:-1], refs) for x in (v if t[0] == "[" else v.values()))
+    if "=" in t: return isinstance(v, dict) and fits(v, dict(n.split("=") for n in t.split("/")).get(str(v.get("type")), "-"), refs)
+    t, i = {"t": "BlobRef" if isinstance(v, dict) else "s"}.get(t, t), type(v) is int and v >= 0
+    refs += [v] if t == "BlobRef" else []
+    if t in SHAPE: return isinstance(v, dict) and all(fits(v[n.strip("?")], k, refs) if n.strip("?") in v else n[-1] == "?"
+                                                      for n, k in (field.split(":") for field in SHAPE[t].split()))
+    return matches(t, v) if t in PATTERN else {"s": isinstance(v, str), "b": isinstance(v, bool), "i": i, "p": i and v > 0,
+                                               "f": i or isinstance(v, float) and v >= 0}.get(t, v in t.split("|"))
+def event(line):  # format.md#events
+    need(line_too_long=len(line) < 2**20, nul_bytes=b"\0" not in line); strict(line, "glued_lines" if b'{"body":' in line[1:] else "not_json")
+    text, parse, end, stop, refs = line.decode(), json.JSONDecoder().raw_decode, 0, 0, []
+    try: body, end = parse(text, 8); h, stop = parse(text, end + 10)
+    except ValueError: pass
+    need(line_malformed=text[:8] + text[end:end + 10] + text[stop:] == '{"body":,"header":}')
+    need(header_malformed=fits(h, "Header", refs), body_null=body is not None)
+    need(body_altered=digest(text[8:end].encode()) == h["body"])
+    if isinstance(body, dict) and "large" in body:
+        need(body_malformed=fits(body, "Large", [])); need(blob_altered=digest(blob(body["large"])) == body["large"]["sha256"])
+        body = strict(blob(body["large"]))
+    kind, chain = h["kind"] if h["kind"] in SHAPE else "Unknown", (h["machine"], h["incarnation"])
+    need(body_malformed=fits(body, "Body", refs) and fits(body, kind, refs))
+    h |= {"id": digest(text[end + 10:stop].encode()), "heads": body.get("heads", []) if "heads?" in SHAPE[kind] else []}
+    return h | {"chain": chain, "at": (h["clock"], *chain, h["seq"], h["id"]), "refs": refs}
+def place(h):  # format.md#identity, #chains, #order
+    was, seq, chain, epoch = tips.get(h["chain"], START), h["seq"], h["chain"], h["epoch"]
+    need(duplicate_event=ids.get((*chain, seq)) != h["id"], identity_second=not ids or h["kind"] != "created",
+         identity_missing=ids or (h["kind"], seq, h["prev"]) == ("created", 0, None), equivocation=seq > was["seq"],
+         chain_gap=seq == was["seq"] + 1, chain_broken=h["prev"] == was["id"], epoch_order=epoch >= was["epoch"],
+         divergence=epochs.get(epoch, chain) == chain, batch_wrong=h["batch"] in (seq, was["batch"]),
+         clock_order=h["clock"] > was["clock"], clock_jump=h["clock"] - last["at"][0] <= 2**20, file_order=h["at"] > last["at"],
+         heads_missing=seq or not ids or h["heads"], head_unknown=all(ids.get(tuple(x[k] for k in PLACE)) == x["id"] for x in h["heads"]))
+    for ref in sorted(h["refs"], key=lambda ref: (ref["sha256"], ref["size"])): blob(ref)
+def torn(name, rest, seen=()):  # format.md#torn-tail: may all that can be read be of the append in progress?
+    for line in rest[:-1]:
+        try: h = event(line)
+        except Fault: continue
+        begun = h["batch"] == tips.get(h["chain"], START)["seq"] + 1 or (h["chain"], h["batch"]) == (last["chain"], last["batch"])
+        seen = {*seen, (h["chain"], h["batch"], begun)}
+    return (matches("torn", name) and "--same-boot" not in sys.argv and start >= mark["length"] and len(seen) < 2
+            and all(begun for _, _, begun in seen) and len(data) - start <= 2**24)
+try:
+    need(None, manifest_missing=MANIFEST in there); need(too_long=len(read(MANIFEST)) <= 2**24); m = strict(read(MANIFEST))
+    form = m.get("format") if isinstance(m, dict) else m; need(manifest_malformed=fits(form, "Format", [])); need(format_unknown=form["name"] == "sojourn.capsule")
+    need(read_version_newer=form["read"] < 2, manifest_malformed=fits(m, "Manifest", []))
+    need(feature_unknown=not m["features"]["required"], path_unsafe=all(matches("path", path) for path in m["files"]),
+         write_version_newer=form["write"] < 2)
+    where, mark, data = LOG, m["timeline"], read(LOG); need(None, log_missing=LOG in there)
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        try: h = event(line); place(h)
+        except Fault as f: raise Fault("torn_tail" if torn(f.args[0], data[start:].split(b"\n")) else f.args[0], number)
+        last = tips[h["chain"]] = h; ids[(*h["chain"], h["seq"])] = h["id"]; epochs.setdefault(h["epoch"], h["chain"])
+        made |= {h["id"]} if h["kind"] in ("created", "forked") else set(); start += len(line) + 1
+        if start <= mark["length"]: heads = [{k: tips[c][k] for k in ("id", *PLACE)} for c in sorted(tips)], start
+    torn_here = start >= mark["length"] and len(data) - start <= 2**24
+    need(data.count(b"\n") + 1, **{"torn_tail" if torn_here else "line_unended": start == len(data)})
+    need(None, log_shorter=start >= mark["length"], log_replaced=heads == (mark["heads"], mark["length"]),
+         log_altered=digest(data[:mark["length"]]) == mark["sha256"])
+    where = MANIFEST; need(identity_unknown=m["capsule"] in made)
+    for where in sorted({*there, *FIXED, *m["files"]} - {MANIFEST, LOG}, key=lambda path: (path.startswith(BLOBS), path.encode(errors="surrogateescape"))):
+        mark, data, name = m["files"].get(where, {}), read(where), where.removeprefix(BLOBS)
+        if name != where: need(None, blob_name=matches("h", name), blob_altered=digest(data) == name); continue
+        other = "derived_altered" if mark.get("derived") else "file_edited" if matches("edited", where) else "file_altered"
+        same = not mark or data is not None and (mark["size"], mark["sha256"]) == (len(data), digest(data))
+        need(None, file_missing=data is not None or where not in FIXED, file_unlisted=mark or where in FIXED, **{other: same})
+    print("sound")
+except Fault as fault: sys.exit(print(fault.args[0], where, fault.args[1] or "-") or 1)

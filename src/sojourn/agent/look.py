@@ -1,0 +1,158 @@
+"""Looking at a capsule: everything that can be known of it without holding it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sojourn.agent.places import Place
+from sojourn.core.tenure import Admission
+from sojourn.core.turn_state import TurnState
+from sojourn.core.view import Transcript
+from sojourn.drive.machine import Ports
+from sojourn.drive.opening import examine
+from sojourn.drive.reading import Folded
+from sojourn.errors import FormatError
+from sojourn.format.event import Event, Head
+from sojourn.format.parts import BlobRef, Text
+from sojourn.format.timeline_read import Damage, Reader
+from sojourn.ports import HeldBy, Store
+from sojourn.render import Rendered, Target, blobs_needed, dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """A capsule as read just now; `admission` says whether this machine may run it.
+
+    `waiting` counts accepted messages that are not in the log yet, `refused` names the files of the
+    inbox that are no messages.
+    """
+
+    place: Place
+    folded: Folded
+    admission: Admission
+    held_by: HeldBy | None
+    waiting: int
+    refused: tuple[str, ...]
+    store: Store
+
+    @property
+    def state(self) -> TurnState:
+        """The turn's state."""
+        return self.folded.state
+
+    @property
+    def transcript(self) -> Transcript:
+        """What prompts are made of."""
+        return self.folded.transcript
+
+    @property
+    def model(self) -> str | None:
+        """The model in force, as `provider/name`."""
+        configured = self.transcript.configured
+        return None if configured is None else configured[1].model or None
+
+    @property
+    def events(self) -> int:
+        """How many events the log holds."""
+        return self.folded.ending.events
+
+    @property
+    def length(self) -> int:
+        """The log's sound length in bytes."""
+        return self.folded.ending.length
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """The last event of each chain."""
+        return self.folded.ending.heads
+
+    @property
+    def last_time(self) -> str | None:
+        """When the last event was written, as its machine's clock said."""
+        return self.folded.last_time
+
+    @property
+    def damages(self) -> tuple[Damage, ...]:
+        """What cannot be read, with its place."""
+        return self.folded.ending.damages
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last append is incomplete; the next opening cuts and keeps it."""
+        return self.folded.ending.torn is not None
+
+    def text(self, text: Text) -> str:
+        """The whole string, read from its blob when it is one.
+
+        Raises: FormatError `blob_missing` or `blob_altered`.
+        """
+        if isinstance(text, str):
+            return text
+        return self.store.read_blob(text.sha256).decode("utf-8", "replace")
+
+    def events_of(self, start: int = 0) -> Iterator[Event]:
+        """The log's events from the one with this place on (from 0)."""
+        for number, event in enumerate(Tail(self.store).all()):
+            if number >= start:
+                yield event
+
+    def tail(self) -> "Tail":
+        """A reading that can be continued as the log grows."""
+        return Tail(self.store)
+
+    def context(self, target: Target) -> Rendered:
+        """Exactly what a model would be sent now.
+
+        Raises: NotFoundError when nothing was configured; FormatError when a blob is missing.
+        """
+        configured = self.transcript.configured
+        system: Text = "" if configured is None else configured[1].system
+        prompt = self.transcript.prompt(
+            system=system, memory=self.text(self.transcript.first_memory)
+        )
+        blobs = {blob: self.store.read_blob(blob) for blob in blobs_needed(prompt)}
+        return dialect(target.profile.dialect).render(prompt, target, blobs)
+
+
+class Tail:
+    """Reads a log from its start and then what is added; what cannot be read is passed over."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._reader = Reader(read_blob=self._blob)
+        self._at = 0
+
+    def _blob(self, ref: BlobRef) -> bytes | None:
+        try:
+            return self._store.read_blob(ref.sha256)
+        except FormatError:
+            return None
+
+    def more(self) -> Iterator[Event]:
+        """Whole events that were added since."""
+        for chunk in self._store.read_log(self._at):
+            self._at += len(chunk)
+            yield from (event for event in self._reader.feed(chunk) if isinstance(event, Event))
+
+    def all(self) -> Iterator[Event]:
+        """Every event up to now, the last append's too."""
+        yield from self.more()
+        ending = self._reader.finish(same_boot=True)
+        yield from (event for event in ending.rest if isinstance(event, Event))
+
+
+def look_at(ports: Ports, place: Place) -> Look:
+    """Read and fold the capsule; takes no lock and changes nothing."""
+    store = ports.store_at(place.folder)
+    held_by = ports.lock.holder(place.capsule) if place.capsule else None
+    left = ports.lock.left(place.capsule) if place.capsule and held_by is None else None
+    folded, admission = examine(ports, store, place.folder, left=left, recover=False)
+    capsule = folded.capsule
+    return Look(
+        place=place,
+        folded=folded,
+        admission=admission,
+        held_by=held_by,
+        waiting=0 if capsule is None else len(ports.inbox.items(capsule)),
+        refused=() if capsule is None else ports.inbox.refused(capsule),
+        store=store,
+    )

@@ -1,0 +1,381 @@
+"""This install: its state folder, key, ledger, inbox, queue, and the capsules it knows.
+
+Models, tools and the sandbox are loaded when they are first needed: looking needs none of them.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+
+from sojourn.agent.agent import Agent
+from sojourn.agent.look import Look, look_at
+from sojourn.agent.places import (
+    Place,
+    check_apart,
+    check_name,
+    find_place,
+    is_capsule,
+    known_places,
+    place_at,
+    record_of,
+)
+from sojourn.agent.report import Accepted
+from sojourn.agent.words import SYSTEM_PROMPT
+from sojourn.core.mask import Mask, secret_values
+from sojourn.core.tenure import first_record
+from sojourn.drive.create import new_capsule
+from sojourn.drive.machine import Ports
+from sojourn.drive.observe import Observer, Unwatched
+from sojourn.drive.opening import hold_capsule
+from sojourn.drive.worker import Taken, Worker
+from sojourn.errors import CallError, SojournError, UsageError
+from sojourn.format.event import Configured
+from sojourn.format.failures import Finding, finding
+from sojourn.format.layout import BLOB_NAME
+from sojourn.format.timeline_read import Known
+from sojourn.ids import CapsuleId, RequestId
+from sojourn.keys.machine import FileMachineKey
+from sojourn.ports import Job, Message, Model, Sandbox, Tool
+from sojourn.queues.sqlite import SqliteQueue
+from sojourn.store.create import create_capsule
+from sojourn.store.disk import OsDisk
+from sojourn.store.durable import Durable
+from sojourn.store.files import FolderFiles
+from sojourn.store.folder import FolderStore
+from sojourn.store.inbox import FolderInbox
+from sojourn.store.ledger import FileLedger
+from sojourn.store.lock import FileLock
+from sojourn.store.mounts import network_type
+from sojourn.store.state import StateFolder, state_root
+from sojourn.store.system import OsClock, OsRandomness, boot_id, host_digest
+
+MODEL_VARIABLE = "SOJOURN_MODEL"
+
+
+class Machine:
+    """One install that can hold capsules; making it touches nothing on disk.
+
+    `environment` gives state folder, keys and the default model (default: the process's own).
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self.environment = dict(os.environ if environment is None else environment)
+        home = os.path.expanduser("~")
+        root = state_root(self.environment, home, os.getcwd())
+        self.state = StateFolder(root=root)
+        self._queue_was_missing = not os.path.exists(self.state.queue)
+
+    @property
+    def home(self) -> str:
+        """The state folder's path."""
+        return self.state.root
+
+    @cached_property
+    def worker(self) -> str:
+        """This process as the queue's jobs name it."""
+        return f"{os.getpid()}-{self.ports.randomness.token(8).hex()}"
+
+    @cached_property
+    def ports(self) -> Ports:
+        """The machine's ports; the state folder is made when something is first written."""
+        disk = OsDisk()
+        files = Durable(disk)
+        clock = OsClock()
+        host = host_digest()
+        return Ports(
+            ledger=FileLedger(self.state.ledger, disk=disk, host=host),
+            lock=FileLock(self.state.locks, command=_command(), clock=clock, disk=disk),
+            inbox=FolderInbox(self.state.inbox, disk=disk),
+            queue=self._queue,
+            key=FileMachineKey(self.state.root, files=files, host=host),
+            clock=clock,
+            randomness=OsRandomness(),
+            boot=boot_id(),
+            store_at=lambda folder: FolderStore(folder, disk=disk),
+            sandbox_for=self._sandbox,
+            network_at=network_type,
+            is_other_folder=_is_other_folder,
+            mask=Mask(secret_values(self.environment)),
+        )
+
+    @cached_property
+    def _queue(self) -> SqliteQueue:
+        return SqliteQueue(self.state.queue, clock=OsClock())
+
+    def _sandbox(self, capsule: CapsuleId) -> Sandbox:
+        from sojourn.sandboxes.host import HostSandbox
+
+        return HostSandbox(
+            capsule=capsule,
+            runs=Path(self.state.runs),
+            boot=boot_id(),
+            environment=self.environment,
+        )
+
+    def find(self, where: str | None) -> Place:
+        """The capsule that `where` names (docs/cli.md#naming).
+
+        Raises: NotFoundError, UsageError.
+        """
+        return find_place(self.ports, where, last_used=self._last_used())
+
+    def places(self) -> tuple[Place, ...]:
+        """Every capsule that this machine knows."""
+        return known_places(self.ports)
+
+    async def create(
+        self,
+        folder: str | None = None,
+        *,
+        name: str | None = None,
+        model: str | None = None,
+        system: str | None = None,
+        workspace: str | None = None,
+        tools: Sequence[Tool | Callable[..., object]] = (),
+    ) -> Place:
+        """Make a capsule with all its files, held by this machine.
+
+        Default folder `<state>/capsules/<name>`, default workspace `<state>/workspaces/<id>`.
+
+        Raises: UsageError when something is there already, or one folder lies inside the other.
+        """
+        name = check_name(
+            name or (os.path.basename(os.path.realpath(folder)) if folder else "agent")
+        )
+        target = os.path.realpath(folder or os.path.join(self.state.capsules, name))
+        if is_capsule(target):
+            raise UsageError(
+                f"{target} holds a capsule already",
+                code="exists",
+                state="Nothing was changed.",
+                hint=f"Run it with `sojourn run {name}`, or choose another name or folder.",
+            )
+        if workspace is not None:
+            if not os.path.isdir(workspace):
+                raise UsageError(
+                    f"the workspace {workspace} is not a folder",
+                    code="no_workspace",
+                    state="Nothing was made.",
+                    hint="Make the folder first, or leave --workspace out.",
+                )
+            check_apart(target, workspace)
+        if model is not None:
+            self._check_model(model)
+        specs = tuple(tool.spec for tool in _toolbox(tools).values())
+        configured = Configured(
+            model=model or self.environment.get(MODEL_VARIABLE, ""),
+            system=system or SYSTEM_PROMPT,
+            tools=specs,
+        )
+        made = new_capsule(self.ports, name=name, configured=configured)
+        live = os.path.realpath(workspace or self.state.workspace(made.capsule))
+        check_apart(target, live)
+        record = first_record(
+            capsule=made.capsule, incarnation=made.incarnation, folder=target, workspace=live
+        )
+        os.makedirs(live, exist_ok=True)
+        with self.ports.lock.acquire(made.capsule):
+            self.ports.ledger.save(record)
+            create_capsule(target, made.files)
+        return place_at(self.ports, target)
+
+    async def send(
+        self, place: Place, text: str, *, request: str | None = None, author: str = "user"
+    ) -> Accepted:
+        """Accept a message for the agent, durable on return, and wake the queue.
+
+        Raises: UsageError `request_reused` when the id is known with other content.
+        """
+        chosen = RequestId(request or self.ports.randomness.token(16).hex())
+        message = Message(request=chosen, author=author, text=self.ports.mask.text(text))
+        self.ports.queue.put(place.capsule, place.folder)
+        self.ports.inbox.put(place.capsule, message)
+        return Accepted(request=chosen, capsule=place.capsule)
+
+    def look(self, place: Place) -> Look:
+        """Read and fold the whole capsule; takes no lock and changes nothing."""
+        return look_at(self.ports, place)
+
+    @asynccontextmanager
+    async def hold(
+        self,
+        place: Place,
+        *,
+        tools: Sequence[Tool | Callable[..., object]] = (),
+        model: str | None = None,
+        ask: Callable[[str], Awaitable[str]] | None = None,
+        observer: Observer | None = None,
+    ) -> AsyncGenerator[Agent]:
+        """Hold the capsule to run its agent here.
+
+        Raises: HeldElsewhereError, FormatError, StorageError as docs/protocol.md#holding says.
+        """
+        watching = observer or Unwatched()
+        async with hold_capsule(self.ports, place.folder, observer=watching) as hold:
+            agent = Agent(
+                machine=self,
+                place=place,
+                hold=hold,
+                tools=_toolbox(tools),
+                model_name=model,
+                ask=ask,
+                observer=watching,
+            )
+            self._use(place.capsule)
+            try:
+                yield agent
+            finally:
+                await agent.aclose()
+
+    def model(self, name: str) -> Model:
+        """The model of that name, ready to be asked; no connection is made yet.
+
+        Raises: NotFoundError `provider_unknown`; CallError `key_missing`; UsageError.
+        """
+        from sojourn.models.choose import open_model
+
+        return open_model(
+            name,
+            environment=self.environment,
+            clock=self.ports.clock,
+            randomness=self.ports.randomness,
+        )
+
+    def _check_model(self, name: str) -> None:
+        """Refuse a model that can never be asked; a key may still be missing."""
+        try:
+            self.model(name)
+        except CallError:
+            return
+
+    def no_model(self) -> UsageError:
+        """The error of an agent that has no model, with what could be used here."""
+        from sojourn.models.choose import keys_seen
+
+        seen = ", ".join(keys_seen(self.environment)) or "none"
+        return UsageError(
+            "this agent has no model yet",
+            code="no_model",
+            state=f"Keys seen in the environment: {seen}.",
+            hint="Name one with -m PROVIDER/NAME, or set SOJOURN_MODEL; `sojourn demo` needs none.",
+        )
+
+    def rested(self, place: Place) -> None:
+        """The turn rests and the log says so: its job is done, unless more was sent meanwhile.
+
+        Only under the capsule's lock, so nobody else can be at work on the job.
+        """
+        job = self.ports.queue.lease(place.capsule, self.worker, is_free=lambda _: True)
+        if job is not None and not self.ports.inbox.items(place.capsule):
+            self.ports.queue.ack(job)
+
+    def verify(self, place: Place) -> Iterator[Finding]:
+        """Check every byte of the capsule against what was written, in the order of the files."""
+        from sojourn.format.verify import verify
+
+        record = record_of(self.ports, place.capsule) if place.capsule else None
+        known = None
+        if record is not None and record.folder == place.folder and record.tip.length:
+            known = Known(length=record.tip.length, last=record.tip.last)
+        left = self.ports.lock.left(place.capsule) if place.capsule else None
+        same_boot = left is None or left.boot == self.ports.boot
+        files = FolderFiles(place.folder)
+        for path in files.odd():
+            yield finding("path_unsafe", path, None, "it is not a regular file")
+        yield from verify(files, known=known, same_boot=same_boot)
+
+    def jobs(self) -> tuple[Job, ...]:
+        """The queue's jobs, rebuilt first from ledger and inboxes."""
+        self._rebuild_queue()
+        return self.ports.queue.jobs()
+
+    async def work(
+        self,
+        *,
+        watch: bool,
+        observer_for: Callable[[Place], Observer],
+        stop: asyncio.Event,
+        failed: Callable[[Place, SojournError], None],
+        places: Sequence[Place] = (),
+    ) -> int:
+        """Run turns whose worker is gone, until idle or `stop` (`watch`); returns their number."""
+        self._rebuild_queue()
+        only = {place.capsule for place in places}
+
+        async def take(job: Job) -> Taken:
+            place = place_at(self.ports, job.folder)
+            async with self.hold(place, observer=observer_for(place)) as agent:
+                stopping = asyncio.ensure_future(stop.wait())
+                stopping.add_done_callback(lambda _: agent.leave() if stop.is_set() else None)
+                try:
+                    report = await agent.take()
+                finally:
+                    stopping.cancel()
+            if report.reason == "left":
+                return "left"
+            return "took" if report.model_calls else "nothing"
+
+        worker = Worker(
+            ports=self.ports,
+            name=self.worker,
+            take=take,
+            failed=lambda job, error: failed(place_at(self.ports, job.folder), error),
+            wanted=lambda capsule: not only or capsule in only,
+        )
+        return await worker.run(watch=watch, stop=stop)
+
+    def _rebuild_queue(self) -> None:
+        """One job for each waiting capsule and, when the queue was lost, for each open turn."""
+        lost = self._queue_was_missing or bool(self._queue.set_aside)
+        queued = {job.capsule for job in self.ports.queue.jobs()}
+        for place in known_places(self.ports):
+            if not place.capsule or place.capsule in queued:
+                continue
+            waits = bool(self.ports.inbox.items(place.capsule))
+            if waits or (lost and self.look(place).state.turn is not None):
+                self.ports.queue.put(place.capsule, place.folder)
+        self._queue_was_missing = False
+
+    def _last_used(self) -> CapsuleId | None:
+        """The capsule that was held last, None when that is not known."""
+        try:
+            handle = os.open(self._used, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        with open(handle, "rb") as file:
+            text = file.read(65).decode("ascii", "replace").strip()
+        return CapsuleId(text) if BLOB_NAME.fullmatch(text) else None
+
+    def _use(self, capsule: CapsuleId) -> None:
+        """Remember it as the last used one; losing this loses nothing."""
+        try:
+            os.makedirs(self.state.root, mode=0o700, exist_ok=True)
+            with open(self._used, "w", encoding="utf-8") as file:
+                file.write(capsule)
+        except OSError:
+            return
+
+    @property
+    def _used(self) -> str:
+        return os.path.join(self.state.root, "last-used")
+
+
+def _toolbox(tools: Sequence[Tool | Callable[..., object]]) -> Mapping[str, Tool]:
+    """The built-in tools and these."""
+    from sojourn.tools.toolbox import built_in, toolbox
+
+    return toolbox((*built_in(), *tools))
+
+
+def _command() -> str:
+    """What the lock says about this process, without arguments that people typed."""
+    return os.path.basename(sys.argv[0] or "python") + " " + " ".join(sys.argv[1:2])
+
+
+def _is_other_folder(there: str, here: str) -> bool:
+    """Whether something lies at `there` that is not the folder `here`."""
+    return os.path.lexists(there) and not (os.path.exists(there) and os.path.samefile(there, here))

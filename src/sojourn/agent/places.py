@@ -1,0 +1,152 @@
+"""Where the capsules of this machine are: by path, by name, or the one last used."""
+
+import os
+import re
+from dataclasses import dataclass
+
+from sojourn.core.tenure import LedgerRecord
+from sojourn.drive.machine import Ports
+from sojourn.drive.reading import read_manifest
+from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
+from sojourn.format import layout
+from sojourn.ids import CapsuleId
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A capsule in its folder; `workspace` is the live folder its agent works in.
+
+    `capsule` is empty while the manifest cannot be read, and `workspace` is None when this machine
+    knows none.
+    """
+
+    name: str
+    folder: str
+    capsule: CapsuleId
+    workspace: str | None
+
+
+def is_capsule(folder: str) -> bool:
+    """Whether a capsule lies in the folder, sound or not."""
+    return any(
+        os.path.lexists(os.path.join(folder, name)) for name in (layout.MANIFEST, layout.TIMELINE)
+    )
+
+
+def place_at(ports: Ports, folder: str) -> Place:
+    """The capsule in this folder.
+
+    Raises: NotFoundError when there is none.
+    """
+    folder = os.path.realpath(folder)
+    if not is_capsule(folder):
+        raise NotFoundError(
+            f"there is no capsule in {folder}",
+            code="no_capsule",
+            hint="`sojourn ps` lists the capsules of this machine; `sojourn init` makes one.",
+        )
+    try:
+        found = read_manifest(ports.store_at(folder))
+    except FormatError:
+        return Place(
+            name=os.path.basename(folder), folder=folder, capsule=CapsuleId(""), workspace=None
+        )
+    record = record_of(ports, found.capsule)
+    workspace = None if record is None else record.workspace
+    return Place(name=found.name, folder=folder, capsule=found.capsule, workspace=workspace)
+
+
+def record_of(ports: Ports, capsule: CapsuleId) -> LedgerRecord | None:
+    """The ledger's record, None when there is none that can be read."""
+    try:
+        return ports.ledger.load(capsule)
+    except SojournError:
+        return None
+
+
+def known_places(ports: Ports) -> tuple[Place, ...]:
+    """Every capsule that this machine's ledger knows and whose folder exists, by name."""
+    found: list[Place] = []
+    for capsule in ports.ledger.capsules():
+        record = record_of(ports, capsule)
+        if record is not None and is_capsule(record.folder):
+            found.append(place_at(ports, record.folder))
+    return tuple(sorted(found, key=lambda place: (place.name, place.folder)))
+
+
+def missing_folders(ports: Ports) -> tuple[str, ...]:
+    """Folders where the ledger expects a capsule and none is."""
+    records = (record_of(ports, capsule) for capsule in ports.ledger.capsules())
+    return tuple(r.folder for r in records if r is not None and not is_capsule(r.folder))
+
+
+def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) -> Place:
+    """The capsule that `where` names: a folder, or a name that this machine knows.
+
+    Without `where`: the current folder when it is a capsule, else the one last used.
+
+    Raises: NotFoundError with the choices; UsageError `name_twice` when a name fits several.
+    """
+    if where is None:
+        if is_capsule(os.curdir):
+            return place_at(ports, os.curdir)
+        record = None if last_used is None else record_of(ports, last_used)
+        if record is not None and is_capsule(record.folder):
+            return place_at(ports, record.folder)
+        raise NotFoundError(
+            "no capsule is named, and none was used here before",
+            code="no_capsule",
+            hint="Name one, or make one with `sojourn init`.",
+        )
+    if is_capsule(where):
+        return place_at(ports, where)
+    places = known_places(ports)
+    fitting = [place for place in places if place.name == where]
+    if len(fitting) > 1:
+        raise UsageError(
+            f"{len(fitting)} capsules are called {where}",
+            code="name_twice",
+            hint="Name one by its folder: " + ", ".join(place.folder for place in fitting),
+        )
+    if fitting:
+        return fitting[0]
+    names = ", ".join(place.name for place in places) or "none"
+    gone = ", ".join(missing_folders(ports))
+    raise NotFoundError(
+        f"there is no capsule called {where}, and no capsule in a folder of that path",
+        code="no_capsule",
+        state=f"These folders held capsules and are not there now: {gone}." if gone else "",
+        hint=f"Known here: {names}. A capsule that was moved is found by its new path.",
+    )
+
+
+def check_name(name: str) -> str:
+    """The name itself.
+
+    Raises: UsageError `name_refused` when it is not 1 to 64 letters, digits and `._-`.
+    """
+    if NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} cannot be a capsule's name",
+            code="name_refused",
+            state="Nothing was made.",
+            hint="Use 1 to 64 letters, digits and `._-`, beginning with a letter or digit.",
+        )
+    return name
+
+
+def check_apart(folder: str, workspace: str) -> None:
+    """Refuse a capsule inside its workspace, and the other way round.
+
+    Raises: UsageError `folders_nested`.
+    """
+    parts = (os.path.realpath(folder), os.path.realpath(workspace))
+    if os.path.commonpath(parts) in parts:
+        raise UsageError(
+            "neither the capsule nor its workspace may lie inside the other",
+            code="folders_nested",
+            state="Nothing was made.",
+            hint="Choose another folder for one of them.",
+        )

@@ -1,0 +1,46 @@
+"""The table of commands: where each lives, and what it is for in one line.
+
+A command's module is imported when the command is named, so `sojourn --help` imports none.
+"""
+
+from typing import Final, NamedTuple
+
+
+class Listed(NamedTuple):
+    """One command: the place of its `click.Command`, one line about it, its group in the help."""
+
+    place: str
+    summary: str
+    group: str
+
+
+COMMANDS: Final[dict[str, Listed]] = {
+    "demo": Listed(
+        "sojourn.cli.demo:command",
+        "See an agent killed in the middle of a call, and go on.",
+        "Start",
+    ),
+    "init": Listed("sojourn.cli.init:command", "Make a capsule.", "Start"),
+    "doctor": Listed(
+        "sojourn.cli.doctor:command",
+        "Check this machine, or a capsule, and say what to do.",
+        "Start",
+    ),
+    "run": Listed("sojourn.cli.run:command", "Send a message and take the turn here.", "Run"),
+    "send": Listed(
+        "sojourn.cli.send:command", "Leave a message; whoever runs the agent reads it.", "Run"
+    ),
+    "resume": Listed("sojourn.cli.resume:command", "Go on with an open turn.", "Run"),
+    "work": Listed("sojourn.cli.work:command", "Take the turns that wait on this machine.", "Run"),
+    "status": Listed("sojourn.cli.status:command", "Show how one capsule stands.", "Look"),
+    "ps": Listed("sojourn.cli.ps:command", "List the capsules of this machine.", "Look"),
+    "log": Listed("sojourn.cli.log:command", "Show what happened, event by event.", "Look"),
+    "show": Listed("sojourn.cli.show:command", "Show one event in full.", "Look"),
+    "context": Listed("sojourn.cli.context:command", "Print what a model would get now.", "Look"),
+    "verify": Listed("sojourn.cli.verify:command", "Check every byte of a capsule.", "Trust"),
+    "completion": Listed(
+        "sojourn.cli.completion:command", "Print completion for your shell.", "Tidy"
+    ),
+    "version": Listed("sojourn.cli.version:command", "Print the version.", "Tidy"),
+}
+"""Every command by its name, in the order of the help."""

@@ -1,0 +1,1 @@
+"""The project that `sojourn demo` lets an agent mend, and the script of its model."""

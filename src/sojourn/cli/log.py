@@ -1,0 +1,176 @@
+"""`sojourn log`: what happened, event by event, and what happens next with -f."""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sojourn.cli.capsules import capsule_argument, find
+from sojourn.cli.group import Command
+from sojourn.cli.people import ago, clock_time
+from sojourn.cli.settings import Settings
+from sojourn.cli.voice import Painted, Voice
+from sojourn.errors import UsageError
+
+if TYPE_CHECKING:
+    from sojourn.agent import Look
+    from sojourn.agent.look import Tail
+    from sojourn.format.event import Event
+
+FOLLOW_SECONDS: Final = 0.25
+"""How often the length of a followed log is looked at; it is read only when that changed."""
+
+TEXT_LINES: Final = 12
+"""Lines of an event's text that are shown without -v."""
+
+STYLES: Final = {
+    "input": "name",
+    "model_outcome": "bold",
+    "tool_outcome": "plain",
+    "turn_paused": "warn",
+    "cut": "warn",
+}
+
+
+@click.command(
+    "log",
+    cls=Command,
+    examples=[
+        "sojourn log research -n 20 --oneline",
+        "sojourn log research -f",
+        "sojourn log research --type tool --type input",
+        "sojourn log research --json | jq .event.kind",
+    ],
+)
+@capsule_argument()
+@click.option(
+    "-n", "count", type=click.IntRange(min=0, max=10**9), metavar="N", help="The last N events."
+)
+@click.option("-f", "--follow", is_flag=True, help="Stay, and show events as they come.")
+@click.option(
+    "--type",
+    "kinds",
+    metavar="T",
+    multiple=True,
+    help="Only events of kind T, or of kinds that begin so; may be repeated.",
+)
+@click.option("--oneline", is_flag=True, help="One line an event.")
+@click.pass_obj
+def command(
+    settings: Settings,
+    capsule: str | None,
+    count: int | None,
+    follow: bool,
+    kinds: tuple[str, ...],
+    oneline: bool,
+) -> int:
+    """Show the events of CAPSULE, the oldest first.
+
+    A call that may have happened is marked so. With -v texts are shown whole.
+    """
+    check_kinds(kinds)
+    machine, place = find(capsule)
+    look, voice = machine.look(place), Voice(settings)
+    shown, tail = _Shown(voice, look, kinds=kinds, oneline=oneline), look.tail()
+    past = shown.fitting(tail.more() if follow else tail.all())
+    for event in past if count is None else deque(past, maxlen=count):
+        shown.show(event)
+    if not follow:
+        return 0
+    try:
+        for event in shown.fitting(_added(look, tail, shown.seen)):
+            shown.show(event)
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def check_kinds(kinds: Iterable[str]) -> None:
+    """Every kind is one that this version knows, or the beginning of one.
+
+    Raises: UsageError `kind_unknown`.
+    """
+    from sojourn.format.event import KINDS
+
+    known = sorted(KINDS)
+    for kind in kinds:
+        if any(name.startswith(kind) for name in known):
+            continue
+        near = get_close_matches(kind, known, n=1)
+        raise UsageError(
+            f"there is no kind of event {kind}",
+            code="kind_unknown",
+            hint=(f"Did you mean {near[0]}? " if near else "") + f"Kinds: {', '.join(known)}.",
+        )
+
+
+class _Shown:
+    """Shows events of some kinds, or of all, in the form that was asked for."""
+
+    def __init__(
+        self, voice: Voice, look: "Look", *, kinds: tuple[str, ...], oneline: bool
+    ) -> None:
+        from sojourn.cli.events import Calls
+
+        self.seen = 0
+        self._voice = voice
+        self._capsule = look.place.capsule
+        self._kinds = kinds
+        self._oneline = oneline
+        self._calls: Calls = Calls(look.place.capsule)
+
+    def fitting(self, events: "Iterable[Event]") -> "Iterator[Event]":
+        """Those of the wanted kinds; what calls ask for is remembered from all."""
+        for event in events:
+            self.seen += 1
+            self._calls.take(event)
+            if not self._kinds or event.header.kind.startswith(self._kinds):
+                yield event
+
+    def show(self, event: "Event") -> None:
+        """One event."""
+        from sojourn.cli.events import shape_of_event, words_of
+
+        if self._voice.settings.json:
+            from sojourn.cli.shapes import EventLine
+
+            self._voice.answer(EventLine(capsule=self._capsule, event=shape_of_event(event)))
+            return
+        words, header = words_of(event, self._calls), event.header
+        kind = Painted(f"{header.kind:<14}", STYLES.get(header.kind, "dim"))
+        number, short = f"{header.seq:>5} ", Painted(f"{event.id[:8]} ", "dim")
+        if self._oneline:
+            self._voice.data(number, short, kind, " ", *words.line)
+            return
+        when = Painted(f"  {clock_time(header.time)}, {ago(header.time)}", "dim")
+        self._voice.data(number, short, kind, when)
+        self._voice.data("      ", *words.line)
+        lines = words.text.splitlines()
+        most = len(lines) if self._voice.settings.verbose else TEXT_LINES
+        for line in lines[:most]:
+            self._voice.data(Painted("      | ", "dim"), line)
+        if len(lines) > most:
+            self._voice.data(Painted(f"      | … {len(lines) - most} more lines: -v", "dim"))
+
+
+def _added(look: "Look", tail: "Tail", seen: int) -> "Iterator[Event]":
+    """Events as they are added, after the first `seen`; ends only by an interrupt.
+
+    The log grows shorter only when a torn end is cut; it is then read again from its start.
+    """
+    length = -1
+    while True:
+        now = look.store.size()
+        if now < length:
+            tail = look.tail()
+            yield from islice(tail.more(), seen, None)
+        elif now > length:
+            for event in tail.more():
+                seen += 1
+                yield event
+        length = now
+        time.sleep(FOLLOW_SECONDS)

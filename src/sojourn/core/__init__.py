@@ -1,0 +1,1 @@
+"""Values to decisions, pure (docs/protocol.md, docs/replay.md)."""

@@ -1,0 +1,305 @@
+"""Who may append: what a machine remembers of a capsule, and what follows from it when opening.
+
+Authority is the machine's own ledger, never the capsule, so a copied capsule is no authority
+(docs/protocol.md#ledger). Every reason against running is a value; nothing here looks anywhere.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
+
+LedgerState: TypeAlias = Literal["NONE", "HOLDER", "SUSPECT"]
+"""Only HOLDER may append; SUSPECT is left by a person's command alone."""
+
+LookCode: TypeAlias = Literal[
+    "format_newer",
+    "ledger_damaged",
+    "ledger_unsupported",
+    "not_held_here",
+    "ledger_copied",
+    "suspect",
+    "newer_epoch",
+    "copied",
+    "rolled_back",
+    "damaged",
+    "equivocation",
+    "divergence",
+    "network_folder",
+]
+"""Names of the reasons why a capsule may only be looked at, the gravest first."""
+
+LOOKING: Final = "Looking at it is fine."
+LATER: Final = "Taking over a capsule that this machine does not hold arrives with a later version."
+
+
+class LedgerTip(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the log ended when the ledger last looked: length in bytes, last event, manifest.
+
+    `manifest` is the sha256 of manifest.json at that moment. The log may be longer, never shorter.
+    """
+
+    length: int = 0
+    last: EventId | None = None
+    manifest: str | None = None
+
+
+class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a machine knows of its tenure of one capsule (docs/protocol.md#ledger).
+
+    `floor` is the highest epoch ever held or heard of and never falls. `folder` is where the live
+    capsule lies and `workspace` where the agent works, absolute and resolved. `reason` says why
+    the state is SUSPECT.
+    """
+
+    capsule: CapsuleId
+    incarnation: Incarnation
+    state: LedgerState
+    epoch: Epoch
+    floor: Epoch
+    folder: str
+    workspace: str
+    tip: LedgerTip = LedgerTip()
+    reason: str = ""
+
+
+def first_record(
+    *, capsule: CapsuleId, incarnation: Incarnation, folder: str, workspace: str
+) -> LedgerRecord:
+    """The record of a capsule that is about to be made here; it is saved before the capsule."""
+    return LedgerRecord(
+        capsule=capsule,
+        incarnation=incarnation,
+        state="HOLDER",
+        epoch=Epoch(1),
+        floor=Epoch(1),
+        folder=folder,
+        workspace=workspace,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything that bears on who may append, as found when opening.
+
+    `folder` is where the capsule was opened, resolved. `ledger_failure` is the failure's code when
+    the record is there and cannot be read. `old_folder`: the capsule is still at the record's
+    folder too. `length` is that of the log's sound lines, `at_tip` the event whose line ends at
+    the record's tip length. `highest_epoch` is that of manifest and log. `mine`: the log has events
+    of this machine. `damage` names the failure of what could not be read, a torn tail excepted.
+    `network` names the network file system under the folder.
+    """
+
+    capsule: CapsuleId
+    folder: str
+    record: LedgerRecord | None
+    ledger_failure: str | None = None
+    old_folder: bool = False
+    length: int
+    at_tip: EventId | None
+    highest_epoch: Epoch
+    mine: bool = False
+    read_only_format: bool = False
+    damage: str | None = None
+    equivocation: bool = False
+    divergence: bool = False
+    network: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MayRun:
+    """The capsule is held here; `record` is what to save first, `moved` if its folder changed."""
+
+    record: LedgerRecord
+    moved: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MayLook:
+    """The capsule may be read and not run: a stable code, one sentence, and what can be done.
+
+    `suspect`: something happened that must not happen. `remember` is a record to save before the
+    evidence can go away; where it is None the evidence stays for itself.
+    """
+
+    code: LookCode
+    message: str
+    hint: str
+    suspect: bool = False
+    remember: LedgerRecord | None = None
+
+
+Admission: TypeAlias = MayRun | MayLook
+
+
+def admit(evidence: Evidence) -> Admission:
+    """What opening may do: run, or look for the gravest reason (docs/protocol.md#ledger)."""
+    reason = next(reasons(evidence), None)
+    if reason is not None:
+        return reason
+    record = evidence.record
+    if record is None:
+        return _not_held(evidence)
+    moved = record.folder != evidence.folder
+    if moved:
+        record = msgspec.structs.replace(record, folder=evidence.folder)
+    return MayRun(record=record, moved=moved)
+
+
+def reasons(evidence: Evidence) -> Iterator[MayLook]:
+    """Every reason against running, the gravest first; none means that the capsule may run.
+
+    Each of them carries what is to be remembered, whichever is shown.
+    """
+    remember = _remembered(evidence)
+    for reason in (*_of_format(evidence), *_of_ledger(evidence), *_of_log(evidence)):
+        yield MayLook(
+            code=reason.code,
+            message=reason.message,
+            hint=reason.hint,
+            suspect=reason.suspect,
+            remember=remember,
+        )
+
+
+def _remembered(evidence: Evidence) -> LedgerRecord | None:
+    """A newer epoch is written down, since a rolled-back folder would hide it again."""
+    record = evidence.record
+    if record is None or record.capsule != evidence.capsule or record.reason == "ledger_copied":
+        return None
+    if evidence.highest_epoch <= max(record.epoch, record.floor if record.reason else 0):
+        return None
+    floor = max(record.floor, evidence.highest_epoch)
+    return msgspec.structs.replace(record, state="SUSPECT", floor=floor, reason="newer_epoch")
+
+
+def _of_format(evidence: Evidence) -> Iterator[MayLook]:
+    if evidence.read_only_format:
+        yield MayLook(
+            code="format_newer",
+            message="The capsule was written in a newer format than this version can write.",
+            hint=f"{LOOKING} Run it with the version that wrote it, or a newer one.",
+        )
+
+
+def _of_ledger(evidence: Evidence) -> Iterator[MayLook]:
+    record = evidence.record
+    if evidence.ledger_failure is not None:
+        yield _unreadable(evidence.ledger_failure)
+    elif record is None or record.state == "NONE" or record.capsule != evidence.capsule:
+        yield _not_held(evidence)
+    else:
+        yield from _of_record(evidence, record)
+
+
+def _of_record(evidence: Evidence, record: LedgerRecord) -> Iterator[MayLook]:
+    if record.state == "SUSPECT":
+        yield _suspected(record)
+    if evidence.highest_epoch > record.epoch:
+        yield MayLook(
+            code="newer_epoch",
+            message=f"The capsule names epoch {evidence.highest_epoch}, and this machine holds it "
+            f"at epoch {record.epoch}: another machine became its holder.",
+            hint=f"{LOOKING} Run it on the machine that holds the newer epoch. {LATER}",
+            suspect=True,
+        )
+    if record.folder != evidence.folder and evidence.old_folder:
+        yield MayLook(
+            code="copied",
+            message=f"This folder is a copy: the capsule that this machine runs is "
+            f"{record.folder}.",
+            hint=f"Run it there, or look at the copy here. {LATER}",
+        )
+    tip = record.tip
+    at_tip = None if tip.length == 0 else evidence.at_tip
+    if evidence.damage is None and (evidence.length < tip.length or at_tip != tip.last):
+        yield _rolled_back(evidence, record)
+
+
+def _of_log(evidence: Evidence) -> Iterator[MayLook]:
+    if evidence.damage is not None:
+        yield MayLook(
+            code="damaged",
+            message=f"The capsule is damaged: {evidence.damage}.",
+            hint=f"{LOOKING} Verify it to see the file and the line; nothing was removed.",
+            suspect=True,
+        )
+    if evidence.equivocation:
+        yield MayLook(
+            code="equivocation",
+            message="One machine wrote two different events at the same place of its chain.",
+            hint=f"{LOOKING} Verify it to see both; a person must choose, with a later version.",
+            suspect=True,
+        )
+    if evidence.divergence:
+        yield MayLook(
+            code="divergence",
+            message="Two machines wrote at the same epoch, each without knowing of the other.",
+            hint=f"{LOOKING} Verify it to see both; a person must choose, with a later version.",
+            suspect=True,
+        )
+    if evidence.network is not None:
+        yield MayLook(
+            code="network_folder",
+            message=f"The capsule lies on a network file system ({evidence.network}), where locks "
+            "and syncs promise too little to run it.",
+            hint=f"{LOOKING} Move the folder to a local disk to run it.",
+        )
+
+
+def _unreadable(failure: str) -> MayLook:
+    if failure == "ledger_unsupported":
+        return MayLook(
+            code="ledger_unsupported",
+            message="This machine's own record of the capsule was written by a newer version.",
+            hint=f"{LOOKING} Run it with the version that wrote the record, or a newer one.",
+        )
+    return MayLook(
+        code="ledger_damaged",
+        message="This machine's own record of the capsule is damaged, so it proves nothing.",
+        hint=f"{LOOKING} The damaged record is kept. {LATER}",
+        suspect=True,
+    )
+
+
+def _not_held(evidence: Evidence) -> MayLook:
+    if evidence.mine:
+        message = "This machine once ran the capsule and has no record now that it still holds it."
+        hint = f"{LOOKING} If SOJOURN_HOME named another folder then, set it again. {LATER}"
+    else:
+        message = "This machine does not hold the capsule: it is a copy, or of another machine."
+        hint = f"{LOOKING} Run it on the machine that made it. {LATER}"
+    return MayLook(code="not_held_here", message=message, hint=hint)
+
+
+def _suspected(record: LedgerRecord) -> MayLook:
+    if record.reason == "ledger_copied":
+        return MayLook(
+            code="ledger_copied",
+            message="This machine's record of the capsule was copied or restored, so it may be "
+            "older than the truth.",
+            hint=f"{LOOKING} If the state folder came from another machine, run it there. {LATER}",
+            suspect=True,
+        )
+    return MayLook(
+        code="suspect",
+        message=f"The capsule was set aside as suspect here ({record.reason or 'no reason kept'}).",
+        hint=f"{LOOKING} {LATER}",
+        suspect=True,
+    )
+
+
+def _rolled_back(evidence: Evidence, record: LedgerRecord) -> MayLook:
+    if evidence.length < record.tip.length:
+        what = f"has {evidence.length} bytes and had {record.tip.length}"
+    else:
+        what = "has another event where it ended before"
+    return MayLook(
+        code="rolled_back",
+        message=f"The capsule is older than this machine remembers: its log {what}.",
+        hint=f"{LOOKING} Put the newer folder back in its place, and it runs again.",
+        suspect=True,
+    )

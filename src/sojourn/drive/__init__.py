@@ -1,0 +1,1 @@
+"""The loops that perform the decisions of core through ports."""

@@ -1,0 +1,269 @@
+"""The hold: a capsule's open, locked and checked writing handle (docs/protocol.md#holding).
+
+`draft` makes a line in memory, `commit` makes all drafts durable with one write and one sync, and
+`refresh` writes manifest and ledger tip. A failed write drops the hold: nothing more is written and
+the next opening reads the truth from the disk.
+"""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+
+import msgspec
+
+from sojourn.core.mask import Mask
+from sojourn.core.tenure import LedgerRecord, LedgerTip
+from sojourn.core.turn_state import TurnState, evolve
+from sojourn.core.view import Prompt, Transcript
+from sojourn.drive.machine import Ports
+from sojourn.drive.observe import Observer
+from sojourn.drive.reading import Folded
+from sojourn.errors import FormatError, NotFoundError, SojournError, StorageError
+from sojourn.format import layout, manifest
+from sojourn.format.blob import ref
+from sojourn.format.canon import load
+from sojourn.format.event import AnyBody, Configured, Event, Head
+from sojourn.format.parts import BlobRef, CallPart, Text
+from sojourn.format.timeline_write import Chain, write
+from sojourn.ids import BlobId, CapsuleId, EventId, MachineId, Seq
+from sojourn.ports import Store, Tip
+from sojourn.render import blobs_needed
+
+SALT_BYTES = 16
+
+
+class Hold:
+    """One capsule, held: the log's folds, and the only way to append to it."""
+
+    def __init__(
+        self,
+        *,
+        ports: Ports,
+        store: Store,
+        record: LedgerRecord,
+        folded: Folded,
+        machine: MachineId,
+        observer: Observer,
+    ) -> None:
+        if folded.capsule is None or folded.manifest is None:
+            raise FormatError("the log names no capsule", code="identity_missing")
+        ending = folded.ending
+        mine = (machine, record.incarnation)
+        own = next((c for c in ending.chains if (c.machine, c.incarnation) == mine), None)
+        self.capsule: CapsuleId = folded.capsule
+        self.state: TurnState = folded.state
+        self.transcript: Transcript = folded.transcript
+        self.memory = folded.memory
+        self.other_heads: tuple[Head, ...] = tuple(
+            head for head in ending.heads if (head.machine, head.incarnation) != mine
+        )
+        self._ports = ports
+        self._store = store
+        self._record = record
+        self._observer = observer
+        self._manifest = folded.manifest
+        self._tip = Tip(length=ending.length, last=ending.last)
+        self._digest = ending.digest
+        self._chain = Chain(
+            machine=machine,
+            incarnation=record.incarnation,
+            epoch=record.epoch,
+            seq=Seq(0) if own is None else Seq(own.seq + 1),
+            head=None if own is None else own.id,
+            clock=ending.clock,
+        )
+        self._lines: list[bytes] = []
+        self._blobs: dict[BlobId, bytes] = {}
+        self._events: list[Event] = []
+        self._batch: Seq | None = None
+        self._time = ""
+        self._dropped: SojournError | None = None
+        self._clean_at = -1
+
+    @property
+    def configured(self) -> EventId:
+        """The event of the configuration in force.
+
+        Raises: NotFoundError when there is none.
+        """
+        if self.transcript.configured is None:
+            raise NotFoundError("the log holds no configuration yet", code="not_configured")
+        return self.transcript.configured[0]
+
+    @property
+    def store(self) -> Store:
+        """The capsule's bytes, for reading."""
+        return self._store
+
+    def watch(self, observer: Observer) -> None:
+        """Tell `observer` of every event that becomes durable from now on."""
+        self._observer = observer
+
+    @property
+    def record(self) -> LedgerRecord:
+        """The machine's ledger record of this capsule."""
+        return self._record
+
+    def configure(self, wanted: Configured) -> Event | None:
+        """Draft a configuration unless it is the one in force."""
+        current = self.transcript.configured
+        if current is not None and msgspec.structs.replace(current[1], salt="") == wanted:
+            return None
+        return self.draft(wanted)
+
+    def draft(self, body: AnyBody) -> Event:
+        """Make the next line; it is in the folds at once and durable after `commit`."""
+        self._check()
+        body = self._masked(body)
+        if self._batch is None:
+            self._batch = self._chain.seq
+            self._time = self._ports.clock.now()
+        salt = _salt(self._ports.randomness.token(SALT_BYTES))
+        made = write(
+            (body,),
+            chain=self._chain,
+            time=self._time,
+            salts=(salt,),
+            batch=self._batch,
+        )
+        self._chain = made.chain
+        self._lines.append(made.data)
+        self._blobs.update(made.blobs)
+        event = made.events[0]
+        self._events.append(event)
+        self.state = evolve(self.state, event)
+        self.transcript.apply(event)
+        return event
+
+    def keep(self, data: bytes, *, media_type: str = "text/plain; charset=utf-8") -> BlobRef:
+        """Keep bytes as a blob, durable with the next commit."""
+        masked = self._ports.mask.data(data)
+        blob = ref(masked, media_type=media_type)
+        self._blobs[blob.sha256] = masked
+        return blob
+
+    async def commit(self) -> None:
+        """Make all drafts durable: blobs, then the lines in one write and one sync.
+
+        Raises: StorageError or FencedError; the hold is then dropped.
+        """
+        self._check()
+        if not self._lines:
+            return
+        data = b"".join(self._lines)
+        try:
+            self._ports.lock.check(self.capsule)
+            if self._blobs:
+                await self._store.put_blobs(self._blobs)
+            await self._store.append(epoch=self._record.epoch, expected=self._tip, data=data)
+        except SojournError as error:
+            self._dropped = error
+            raise
+        self._tip = Tip(length=self._tip.length + len(data), last=self._chain.head)
+        self._digest.update(data)
+        events, self._events = self._events, []
+        self._lines, self._blobs, self._batch = [], {}, None
+        for event in events:
+            self._observer.event(event)
+
+    async def refresh(self) -> None:
+        """Write the live manifest and then the ledger's tip, unless both are as they should be."""
+        await self.commit()
+        if self._clean_at == self._tip.length:
+            return
+        data = manifest.encode(self._live_manifest())
+        try:
+            if self._store.read_file(layout.MANIFEST) != data:
+                await self._store.replace_file(layout.MANIFEST, data)
+            tip = LedgerTip(
+                length=self._tip.length, last=self._tip.last, manifest=sha256(data).hexdigest()
+            )
+            if self._record.tip != tip:
+                self._record = msgspec.structs.replace(self._record, tip=tip)
+                self._ports.ledger.save(self._record)
+        except SojournError as error:
+            self._dropped = error
+            raise
+        self._clean_at = self._tip.length
+
+    def _live_manifest(self) -> manifest.Manifest:
+        own = Head(
+            machine=self._chain.machine,
+            incarnation=self._chain.incarnation,
+            seq=Seq(self._chain.seq - 1),
+            id=self._chain.head or EventId(""),
+        )
+        heads = self.other_heads if self._chain.head is None else (*self.other_heads, own)
+        mark = manifest.TimelineMark(
+            length=self._tip.length,
+            sha256=BlobId(self._digest.copy().hexdigest()),
+            heads=tuple(sorted(heads, key=lambda head: (head.machine, head.incarnation))),
+        )
+        files: dict[str, manifest.FileMark] = {}
+        for name in self._store.file_names():
+            if name in (layout.MANIFEST, layout.TIMELINE):
+                continue
+            data = self._store.read_file(name)
+            if data is not None:
+                derived = name == layout.INDEX
+                digest = BlobId(sha256(data).hexdigest())
+                files[name] = manifest.FileMark(sha256=digest, size=len(data), derived=derived)
+        return msgspec.structs.replace(
+            self._manifest,
+            holder=self._chain.machine,
+            epoch=self._record.epoch,
+            timeline=mark,
+            files=files,
+        )
+
+    def prompt(self) -> tuple[Prompt, Mapping[BlobId, bytes]]:
+        """What a request is rendered from now, and the blobs that it names."""
+        configured = self.transcript.configured
+        system: Text = "" if configured is None else configured[1].system
+        memory = self.text(self.transcript.first_memory)
+        prompt = self.transcript.prompt(system=system, memory=memory)
+        return prompt, {blob: self._store.read_blob(blob) for blob in blobs_needed(prompt)}
+
+    def text(self, text: Text) -> str:
+        """The whole string, read from its blob when it is one."""
+        if isinstance(text, str):
+            return text
+        data = self._blobs.get(text.sha256) or self._store.read_blob(text.sha256)
+        return data.decode("utf-8", "replace")
+
+    def arguments(self, part: CallPart) -> Mapping[str, object] | None:
+        """A call's arguments as values, None when they are no JSON object."""
+        try:
+            value = load(self.text(part.args).encode(), what="arguments")
+        except FormatError:
+            return None
+        return value if isinstance(value, dict) else None
+
+    @property
+    def mask(self) -> Mask:
+        """Takes secret values out of what is written or shown."""
+        return self._ports.mask
+
+    def _masked(self, body: AnyBody) -> AnyBody:
+        """The body with secret values taken out of every string of it."""
+        if self._ports.mask.idle:
+            return body
+        plain = msgspec.json.encode(body).decode()
+        masked = self._ports.mask.text(plain)
+        if masked == plain:
+            return body
+        return msgspec.json.decode(masked, type=type(body))
+
+    def _check(self) -> None:
+        if self._dropped is not None:
+            raise StorageError(
+                "this process let go of the capsule after a failed write",
+                code="hold_dropped",
+                state=self._dropped.message,
+                hint="Open the capsule again; what is on disk is the truth.",
+            )
+
+
+def _salt(token: bytes) -> str:
+    """22 characters of base64url, 128 bits."""
+    return urlsafe_b64encode(token).decode().rstrip("=")

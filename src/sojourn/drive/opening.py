@@ -1,0 +1,202 @@
+"""Opens a capsule for running, step by step as docs/protocol.md#holding says."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from sojourn.core.tenure import Admission, LedgerRecord, MayLook, MayRun
+from sojourn.drive.hold import Hold
+from sojourn.drive.machine import Ports
+from sojourn.drive.observe import Observer
+from sojourn.drive.reading import Folded, fold_capsule, judge, read_manifest
+from sojourn.errors import FormatError, HeldElsewhereError, LimitError, SojournError
+from sojourn.format import layout
+from sojourn.format.blob import blob_id, ref
+from sojourn.format.event import Cut, EnvironmentChanged, LockFile, Memory
+from sojourn.format.working_memory import compare
+from sojourn.ids import BlobId, CapsuleId, MachineId
+from sojourn.ports import HeldBy, Store
+
+
+def refusal(admission: MayLook) -> SojournError:
+    """The error for a capsule that may only be looked at."""
+    if admission.code == "damaged":
+        return FormatError(admission.message, code=admission.code, hint=admission.hint)
+    return HeldElsewhereError(
+        admission.message,
+        code=admission.code,
+        state="The capsule can be looked at; it was not opened for running.",
+        hint=admission.hint,
+    )
+
+
+def ledger_record(
+    ports: Ports, capsule: CapsuleId, *, recover: bool
+) -> tuple[LedgerRecord | None, str | None]:
+    """The record, or the name of the failure that keeps it from being read."""
+    try:
+        load = ports.ledger.recover if recover else ports.ledger.load
+        return load(capsule), None
+    except FormatError as error:
+        return None, error.code
+
+
+def examine(
+    ports: Ports, store: Store, folder: str, *, left: HeldBy | None, recover: bool
+) -> tuple[Folded, Admission]:
+    """Fold the capsule in `folder` and judge whether this machine may run it."""
+    record, failure = None, None
+    try:
+        capsule = read_manifest(store).capsule
+    except FormatError:
+        capsule = None
+    if capsule is not None:
+        record, failure = ledger_record(ports, capsule, recover=recover)
+    same_boot = left is None or left.boot == ports.boot
+    folded = fold_capsule(store, record, same_boot=same_boot)
+    return folded, judge(
+        folded,
+        folder=folder,
+        record=record,
+        ledger_failure=failure,
+        machine=ports.key.machine(),
+        old_folder=record is not None and ports.is_other_folder(record.folder, folder),
+        network=ports.network_at(folder),
+    )
+
+
+@asynccontextmanager
+async def hold_capsule(ports: Ports, folder: str, *, observer: Observer) -> AsyncGenerator[Hold]:
+    """Hold the capsule in `folder`; on leaving, manifest and ledger are brought up to date.
+
+    Raises: HeldElsewhereError when another process has it or this machine may not run it;
+    FormatError when it is damaged; StorageError when a durable write failed.
+    """
+    store = ports.store_at(folder)
+    capsule = read_manifest(store).capsule
+    with ports.lock.acquire(capsule) as left:
+        folded, admission = examine(ports, store, folder, left=left, recover=True)
+        if isinstance(admission, MayLook):
+            if admission.remember is not None:
+                ports.ledger.save(admission.remember)
+            raise refusal(admission)
+        if admission.moved:
+            ports.ledger.save(admission.record)
+        machine = ports.key.machine()
+        hold = await _recover(ports, store, folded, admission, left, machine, observer)
+        try:
+            yield hold
+            await hold.refresh()
+        finally:
+            store.close()
+
+
+async def _recover(
+    ports: Ports,
+    store: Store,
+    folded: Folded,
+    admission: MayRun,
+    left: HeldBy | None,
+    machine: MachineId,
+    observer: Observer,
+) -> Hold:
+    if left is not None:
+        store.sweep()
+    cut = await _settle(store, folded, admission.record, unclean=left is not None)
+    ended = ports.sandbox_for(folded.state.capsule or CapsuleId("")).end_left_behind()
+    if ended:
+        what = "1 process" if len(ended) == 1 else f"{len(ended)} processes"
+        observer.note(f"ended {what} that an earlier run left behind")
+    hold = Hold(
+        ports=ports,
+        store=store,
+        record=admission.record,
+        folded=folded,
+        machine=machine,
+        observer=observer,
+    )
+    for path in ports.inbox.set_aside(hold.capsule):
+        observer.note(f"a file of the inbox is no message that can be read; it is kept as {path}")
+    if cut is not None:
+        hold.draft(cut)
+        observer.note("cut a torn tail from the log; its bytes are kept as a blob")
+    await _hand_edits(hold, store, folded, observer)
+    await hold.refresh()
+    ports.lock.settled(hold.capsule)
+    return hold
+
+
+async def _settle(
+    store: Store, folded: Folded, record: LedgerRecord, *, unclean: bool
+) -> Cut | None:
+    """Cut a torn tail, and write again what may never have reached the disk (B2)."""
+    torn, length = folded.ending.torn, folded.ending.length
+    if torn is None:
+        if unclean:
+            await store.settle_log(start=min(record.tip.length, length), length=length)
+        return None
+    data = b"".join(store.read_log(torn.offset, torn.offset + torn.length))
+    blob = ref(data, media_type="application/octet-stream")
+    await store.put_blobs({blob_id(data): data})
+    await store.settle_log(start=min(record.tip.length, length), length=length)
+    return Cut(offset=torn.offset, blob=blob, reason=torn.reason)
+
+
+async def _hand_edits(hold: Hold, store: Store, folded: Folded, observer: Observer) -> None:
+    """Files that people edit: what they changed becomes an event of the log (F6, F7)."""
+    data = store.read_file(layout.WORKING_MEMORY)
+    match compare(folded.memory, data or b""):
+        case "equal":
+            pass
+        case "stale":
+            text = hold.text(folded.memory.text)
+            await store.replace_file(layout.WORKING_MEMORY, text.encode())
+        case "hand_edit":
+            await _take_hand_edit(hold, store, folded.memory.digest, data or b"")
+            observer.note("working_memory.md was edited by hand; the edit is in the log now")
+    if _environment_changed(hold, store, folded.environment):
+        observer.note("the files of environment/ changed; the change is in the log now")
+
+
+MEMORY_EDIT_BYTES = 256 * 1024
+"""A longer edit is refused: every later request would hold it."""
+
+
+async def _take_hand_edit(hold: Hold, store: Store, before: BlobId | None, data: bytes) -> None:
+    if len(data) > MEMORY_EDIT_BYTES:
+        raise LimitError(
+            f"working_memory.md has {len(data):,} bytes, more than {MEMORY_EDIT_BYTES:,}",
+            code="memory_too_long",
+            state="Nothing was changed; the file is as it was left.",
+            hint="Shorten it and open the capsule again.",
+            file=layout.WORKING_MEMORY,
+        )
+    try:
+        written = data.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            "working_memory.md is not UTF-8 text",
+            code="not_utf8",
+            state="Nothing was changed; the file is as it was left.",
+            hint="Save the file as UTF-8 and open the capsule again.",
+            file=layout.WORKING_MEMORY,
+        ) from error
+    text = hold.mask.text(written)
+    hold.draft(Memory(origin="hand", before=before, result=blob_id(text.encode()), text=text))
+    if text != written:
+        await hold.commit()
+        await store.replace_file(layout.WORKING_MEMORY, text.encode())
+
+
+def _environment_changed(hold: Hold, store: Store, before: EnvironmentChanged | None) -> bool:
+    """Draft the files of `environment/` as they are now, unless the log names just these."""
+    known = {} if before is None else {file.path: file.blob.sha256 for file in before.files}
+    names = [name for name in store.file_names() if name.startswith(f"{layout.ENVIRONMENT}/")]
+    found = {name: store.read_file(name) or b"" for name in names}
+    if known == {name: blob_id(data) for name, data in found.items()}:
+        return False
+    files = tuple(
+        LockFile(path=name, blob=hold.keep(data, media_type="application/octet-stream"))
+        for name, data in found.items()
+    )
+    hold.draft(EnvironmentChanged(files=files))
+    return True

@@ -1,0 +1,161 @@
+"""Reads a capsule from its first line to its last and folds it; writes nothing.
+
+The same reading serves looking and holding, so nobody sees another log than the one that runs.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sojourn.core.tenure import Admission, Evidence, LedgerRecord, admit
+from sojourn.core.turn_state import TurnState, evolve
+from sojourn.core.view import Transcript
+from sojourn.errors import FormatError
+from sojourn.format import layout
+from sojourn.format.event import EnvironmentChanged, Event, Memory
+from sojourn.format.failures import stops_running
+from sojourn.format.manifest import Manifest, access, check, known, load
+from sojourn.format.parts import BlobRef
+from sojourn.format.timeline_read import Damage, Ending, Known, Reader
+from sojourn.format.working_memory import Fold, add
+from sojourn.ids import CapsuleId, Epoch, MachineId
+from sojourn.ports import Store
+
+TAIL_CODES = ("log_shorter", "log_replaced")
+"""Failures that say that the log is not the one that was seen here before."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Folded:
+    """A capsule's log as read and folded; `manifest_error` says why there is no manifest."""
+
+    manifest: Manifest | None
+    manifest_error: FormatError | None
+    state: TurnState
+    transcript: Transcript
+    memory: Fold
+    environment: EnvironmentChanged | None
+    ending: Ending
+    last_time: str | None
+
+    @property
+    def capsule(self) -> CapsuleId | None:
+        """The id of the identity event; the manifest's word where that line cannot be read."""
+        named = None if self.manifest is None else self.manifest.capsule
+        return self.state.capsule or named
+
+
+def read_manifest(store: Store) -> Manifest:
+    """The live manifest.
+
+    Raises: FormatError by the failure's name (docs/format.md#manifest).
+    """
+    data = store.read_file(layout.MANIFEST)
+    if data is None:
+        raise FormatError(
+            "the capsule has no manifest.json",
+            code="manifest_missing",
+            state="Nothing was changed.",
+            hint="Look with `sojourn verify`; it names every file that is wrong.",
+            file=layout.MANIFEST,
+        )
+    return load(data)
+
+
+def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) -> Folded:
+    """Read, verify and fold the whole log; damage is in the ending, never raised."""
+    try:
+        manifest, manifest_error = read_manifest(store), None
+    except FormatError as error:
+        manifest, manifest_error = None, error
+    seen: list[Known] = [] if manifest is None else [known(manifest)]
+    if record is not None and record.tip.length:
+        seen.append(Known(length=record.tip.length, last=record.tip.last))
+    folding = _Folding(store)
+    reader = Reader(known=seen, read_blob=lambda ref: _blob_or_none(store, ref))
+    for chunk in store.read_log():
+        folding.take(reader.feed(chunk))
+    ending = reader.finish(same_boot=same_boot)
+    folding.take(ending.rest)
+    return Folded(
+        manifest=manifest,
+        manifest_error=manifest_error,
+        state=folding.state,
+        transcript=folding.transcript,
+        memory=folding.memory,
+        environment=folding.environment,
+        ending=ending,
+        last_time=folding.last_time,
+    )
+
+
+class _Folding:
+    """All folds of a log at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.state = TurnState()
+        self.transcript = Transcript()
+        self.memory = Fold()
+        self.environment: EnvironmentChanged | None = None
+        self.last_time: str | None = None
+
+    def take(self, found: Iterable[Event | Damage]) -> None:
+        for event in found:
+            if isinstance(event, Damage):
+                continue
+            self.state = evolve(self.state, event)
+            self.transcript.apply(event)
+            self.last_time = event.header.time
+            if isinstance(event.body, Memory):
+                self.memory = add(self.memory, event.body, read_text=self._text)
+            elif isinstance(event.body, EnvironmentChanged):
+                self.environment = event.body
+
+    def _text(self, ref: BlobRef) -> str:
+        return (_blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")
+
+
+def _blob_or_none(store: Store, ref: BlobRef) -> bytes | None:
+    try:
+        return store.read_blob(ref.sha256)
+    except FormatError:
+        return None
+
+
+def judge(
+    folded: Folded,
+    *,
+    folder: str,
+    record: LedgerRecord | None,
+    ledger_failure: str | None,
+    machine: MachineId | None,
+    old_folder: bool,
+    network: str | None,
+) -> Admission:
+    """Whether this machine may append to the capsule in `folder` (core/tenure.py)."""
+    ending, manifest = folded.ending, folded.manifest
+    codes: list[str] = [damage.code for damage in ending.damages if stops_running(damage.code)]
+    if folded.manifest_error is not None:
+        codes.append(folded.manifest_error.code)
+    if manifest is not None:
+        codes.extend(found.code for found in check(manifest, identities=ending.identities))
+    replaced = any(code in TAIL_CODES for code in codes)
+    epochs = [ending.epoch] if manifest is None else [ending.epoch, manifest.epoch]
+    return admit(
+        Evidence(
+            capsule=folded.capsule or CapsuleId(""),
+            folder=folder,
+            record=record,
+            ledger_failure=ledger_failure,
+            old_folder=old_folder,
+            length=ending.length,
+            at_tip=None if record is None or replaced else record.tip.last,
+            highest_epoch=Epoch(max(epochs)),
+            mine=any(chain.machine == machine for chain in ending.chains),
+            read_only_format=manifest is not None and access(manifest) == "read",
+            damage=next((code for code in codes if code not in TAIL_CODES), None),
+            equivocation="equivocation" in codes,
+            divergence="divergence" in codes,
+            network=network,
+        )
+    )

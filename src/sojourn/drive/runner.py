@@ -1,0 +1,173 @@
+"""The loop of a turn: ask the machine, append what it says, perform what it then allows.
+
+Every record is durable before the effect that follows it; an outcome and the next intent share one
+write and one sync (docs/protocol.md#turns).
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, assert_never
+
+from sojourn.core.turn import (
+    CallModel,
+    CallTool,
+    Decide,
+    Ended,
+    Heard,
+    Here,
+    Next,
+    Pause,
+    Ready,
+    Rest,
+    StepInput,
+    Take,
+    step,
+)
+from sojourn.drive.hold import Hold
+from sojourn.drive.perform import Performer
+from sojourn.errors import FencedError
+from sojourn.format.event import Input, ModelOutcome, ReplayRule, ToolOutcome
+from sojourn.format.parts import TextPart
+from sojourn.ids import RunnerId, TurnId
+from sojourn.ports import Inbox, InboxItem
+
+Outcome: TypeAlias = ModelOutcome | ToolOutcome
+
+
+@dataclass(slots=True, kw_only=True)
+class Runner:
+    """One process's run of the open turn of a held capsule.
+
+    `rules` are today's replay rules by tool. A runner is used once: its id stands in every intent.
+    """
+
+    hold: Hold
+    performer: Performer
+    inbox: Inbox
+    runner: RunnerId
+    rules: Mapping[str, ReplayRule]
+    max_model_calls: int
+    _pausing: bool = False
+    _leaving: bool = False
+    _cancelled: bool = False
+    _running: asyncio.Task[Outcome] | None = None
+    _heard: list[InboxItem] = field(default_factory=list[InboxItem])
+
+    def pause(self) -> None:
+        """Stop at the next safe point: the running call comes to its end first."""
+        self._pausing = True
+
+    def leave(self) -> None:
+        """Stop at the next safe point and leave the turn open: whoever takes it goes on."""
+        self._leaving = True
+
+    def stop(self) -> None:
+        """End the running call now; its outcome is unknown."""
+        self._pausing = True
+        if self._running is not None:
+            self._running.cancel()
+
+    async def run(self, *, person: bool, decision: Decide | None = None) -> Rest:
+        """Take the turn and run it until it rests; everything is durable on return.
+
+        Raises: StorageError when a durable write failed (the hold is dropped), FencedError when
+        another took the turn.
+        """
+        self._hear()
+        ready = self._draft(Take(person=person))
+        if decision is not None and ready.effect is None:
+            self._draft(decision)
+        while ready.effect is None or not isinstance(ready.effect, Rest):
+            ready = (
+                Ready(effect=Rest(reason="left")) if self._left() else self._draft(self._wanted())
+            )
+            match ready.effect:
+                case None:
+                    continue
+                case CallModel():
+                    await self._commit()
+                    await self._perform(self.performer.call_model(ready.effect, self._turn()))
+                case CallTool():
+                    await self._commit()
+                    await self._perform(self.performer.call_tool(ready.effect, self._turn()))
+                case Rest():
+                    pass
+                case _:
+                    assert_never(ready.effect)
+        await self._commit()
+        if self._cancelled:
+            raise asyncio.CancelledError
+        return ready.effect
+
+    def _left(self) -> bool:
+        """Whether this is the safe point at which the turn is left as it is."""
+        return self._leaving and self.hold.state.turn is not None
+
+    def _wanted(self) -> StepInput:
+        """`Next`, with the inbox read where a model call or the turn's end may follow."""
+        state = self.hold.state
+        if all(call.finished for call in state.calls) and state.model is None:
+            self._hear()
+        state = self.hold.state
+        resting = state.answered and not state.unseen
+        if self._pausing and state.turn is not None and state.paused is None and not resting:
+            return Pause()
+        return Next()
+
+    def _draft(self, given: StepInput) -> Ready:
+        ready = step(self.hold.state, given, self._here())
+        for record in ready.records:
+            self.hold.draft(record)
+        return ready
+
+    def _here(self) -> Here:
+        return Here(
+            runner=self.runner,
+            boot=self.performer.boot,
+            configured=self.hold.configured,
+            issuer=self.performer.model.issuer,
+            heads=self.hold.other_heads,
+            rules=self.rules,
+            max_model_calls=self.max_model_calls,
+        )
+
+    def _turn(self) -> TurnId:
+        turn = self.hold.state.turn
+        if turn is None:
+            raise FencedError("no turn is open", code="no_turn")
+        return turn
+
+    def _hear(self) -> None:
+        """Draft the inbox's messages; their files go once the drafts are durable."""
+        for item in self.inbox.items(self.hold.capsule):
+            if item in self._heard:
+                continue
+            self._heard.append(item)
+            message = item.message
+            if message.request not in self.hold.transcript.requests:
+                parts = (TextPart(text=message.text),)
+                said = Input(request=message.request, author=message.author, parts=parts)
+                self._draft(Heard(input=said))
+
+    async def _commit(self) -> None:
+        await self.hold.commit()
+        for item in self._heard:
+            self.inbox.remove(self.hold.capsule, item)
+        self._heard.clear()
+
+    async def _perform(self, call: Coroutine[None, None, Outcome]) -> None:
+        """Perform a call so that `stop` can end it, and draft how it ended.
+
+        When the whole run is cancelled the call ends first, the turn pauses, and then the
+        cancellation goes on.
+        """
+        self._running = asyncio.create_task(call)
+        try:
+            outcome = await self._running
+        finally:
+            self._running = None
+        self._draft(Ended(outcome=outcome))
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            self._pausing = self._cancelled = True

@@ -1,0 +1,328 @@
+"""The chains of a log: does an event stand where it may stand?
+
+docs/format.md#chains, #order and #damage are the specification. `find` looks and changes nothing,
+`add` takes note.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from sojourn.format import layout
+from sojourn.format.event import IDENTITY_KINDS, Event, Head, ModelIntent, TurnTaken, Unknown
+from sojourn.format.failures import Code
+from sojourn.ids import Clock, Epoch, EventId, Incarnation, MachineId, Seq
+
+ChainKey: TypeAlias = tuple[MachineId, Incarnation]
+
+KEPT = 16
+"""Bytes that are kept of each id, so that the ids of a log of a gigabyte fit into memory."""
+
+HEADED = frozenset((TurnTaken, ModelIntent, Unknown))
+"""Bodies that may name heads."""
+
+FRESH = 1024
+"""How many ids are packed at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChainEnd:
+    """The last event of a chain that was read."""
+
+    machine: MachineId
+    incarnation: Incarnation
+    seq: Seq
+    id: EventId
+    epoch: Epoch
+    clock: Clock
+
+
+@dataclass(slots=True)
+class _Tip:
+    """An end of a chain; `clock` is the one that counts."""
+
+    id: EventId
+    seq: Seq
+    batch: Seq
+    epoch: Epoch
+    clock: Clock
+
+
+class _Ids:
+    """The ids of a chain by seq, in runs without a hole."""
+
+    def __init__(self) -> None:
+        self._starts = [0]
+        self._runs = [bytearray()]
+        self._fresh: list[EventId] = []
+        self._next = 0
+
+    def add(self, seq: int, event: EventId) -> None:
+        """Keep the id; one that is there stays."""
+        if seq != self._next:
+            if seq < self._next:
+                return
+            self._pack()
+            self._starts.append(seq)
+            self._runs.append(bytearray())
+        self._next = seq + 1
+        self._fresh.append(event)
+        if len(self._fresh) >= FRESH:
+            self._pack()
+
+    def _pack(self) -> None:
+        if self._fresh:
+            packed = "".join([event[: 2 * KEPT] for event in self._fresh])
+            self._runs[-1] += bytes.fromhex(packed)
+            self._fresh.clear()
+
+    def get(self, seq: int) -> str | None:
+        """The beginning of the id with this seq, None when it is not known."""
+        self._pack()
+        at = bisect_right(self._starts, seq) - 1
+        if at < 0:
+            return None
+        offset = (seq - self._starts[at]) * KEPT
+        return self._runs[at][offset : offset + KEPT].hex() or None
+
+
+@dataclass(slots=True)
+class _Chain:
+    """`tip` is the end with the highest seq; `others` the ends of its other sides, if any."""
+
+    tip: _Tip
+    others: dict[EventId, _Tip] = field(default_factory=dict[EventId, _Tip])
+    ids: _Ids = field(default_factory=_Ids)
+    unreadable: int = 0
+
+    def continued_by(self, event: Event) -> _Tip | None:
+        """The end that the event goes on from."""
+        prev = event.header.prev
+        tip = self.tip if prev == self.tip.id else self.others.get(prev or EventId(""))
+        return tip if tip is not None and event.header.seq == tip.seq + 1 else None
+
+    def has(self, event: Event) -> bool:
+        """Whether this very event was added."""
+        known = self.ids.get(event.header.seq) == event.id[: 2 * KEPT]
+        return known or event.id in self.others
+
+    def extend(self, tip: _Tip, event: Event, code: Code | None) -> None:
+        """Move the end that the event continues, or add one."""
+        before = self.continued_by(event)
+        if before is not None and before is not self.tip:
+            del self.others[before.id]
+            self.others[tip.id] = tip
+            if tip.seq > self.tip.seq:
+                del self.others[tip.id]
+                self.others[self.tip.id] = self.tip
+                self.tip = tip
+        elif tip.seq > self.tip.seq:
+            self.tip = tip
+        elif code == "equivocation":
+            self.others[tip.id] = tip
+            if len(self.others) > layout.MAX_TIPS:
+                del self.others[next(iter(self.others))]
+
+
+class Chains:
+    """All chains of one log, in the order of its lines."""
+
+    def __init__(self) -> None:
+        self._chains: dict[ChainKey, _Chain] = {}
+        self._epochs: dict[Epoch, ChainKey] = {}
+        self._clock = Clock(0)
+        self._highest: Event | None = None
+        self._current: _Chain | None = None
+        self._unreadable = 0
+        self._gap = False
+        self.last: Event | None = None
+        self.identities: list[EventId] = []
+
+    @property
+    def clock(self) -> Clock:
+        """The highest clock that counts."""
+        return self._clock
+
+    @property
+    def complete(self) -> bool:
+        """Whether every line could be read."""
+        return not self._unreadable
+
+    @property
+    def epoch(self) -> Epoch:
+        """The highest epoch, 0 in an empty log."""
+        return max(self._epochs, default=Epoch(0))
+
+    def ends(self) -> tuple[ChainEnd, ...]:
+        """Where each chain ends, sorted."""
+        return tuple(
+            ChainEnd(
+                machine=machine,
+                incarnation=incarnation,
+                seq=chain.tip.seq,
+                id=chain.tip.id,
+                epoch=chain.tip.epoch,
+                clock=chain.tip.clock,
+            )
+            for (machine, incarnation), chain in sorted(self._chains.items(), key=lambda c: c[0])
+        )
+
+    def heads(self) -> tuple[Head, ...]:
+        """The head of each chain, sorted."""
+        return tuple(
+            Head(machine=end.machine, incarnation=end.incarnation, seq=end.seq, id=end.id)
+            for end in self.ends()
+        )
+
+    def next_seq(self, key: ChainKey) -> int:
+        """The seq that the chain's next event should have."""
+        chain = self._chains.get(key)
+        return 0 if chain is None else chain.tip.seq + 1
+
+    def add_unreadable(self) -> None:
+        """Take note of a line that cannot be read: it may have been any event."""
+        self._unreadable += 1
+
+    def add(self, event: Event, code: Code | None, *, doubtful: bool = False) -> None:
+        """Take note of an event, whatever was wrong with its place.
+
+        After a doubtful one, whose header may be altered, the chain goes on with any event.
+        """
+        if code == "duplicate_event":
+            return
+        header = event.header
+        key = (header.machine, header.incarnation)
+        chain = self._chains.get(key)
+        clock = header.clock
+        if code == "clock_jump":
+            clock = Clock(0) if chain is None else chain.tip.clock
+        elif self._highest is None or _place(event) > _place(self._highest):
+            self._clock, self._highest = clock, event
+        tip = _Tip(event.id, header.seq, header.batch, header.epoch, clock)
+        if chain is None:
+            chain = self._chains[key] = _Chain(tip)
+        else:
+            chain.extend(tip, event, code)
+        chain.ids.add(header.seq, event.id)
+        chain.unreadable = -1 if doubtful else self._unreadable
+        self._gap = self._gap or code == "chain_gap"
+        self._epochs.setdefault(header.epoch, key)
+        self.last, self._current = event, chain
+        if header.kind in IDENTITY_KINDS:
+            self.identities.append(event.id)
+
+    def follow(self, event: Event) -> bool:
+        """Take note of an event that is in its place without any doubt: the quick way."""
+        header, chain, last = event.header, self._current, self.last
+        if chain is None or last is None:
+            return False
+        tip, before, clock = chain.tip, last.header, header.clock
+        if (
+            header.prev != tip.id
+            or header.machine != before.machine
+            or header.incarnation != before.incarnation
+            or header.seq != tip.seq + 1
+            or header.epoch != tip.epoch
+            or not 0 < clock - self._clock <= layout.MAX_CLOCK_JUMP
+            or (header.batch != tip.batch and header.batch != header.seq)
+            or header.kind in IDENTITY_KINDS
+            or chain.others
+            or (type(event.body) in HEADED and self._find_in_heads(event) is not None)
+        ):
+            return False
+        tip.id, tip.seq, tip.batch, tip.clock = event.id, header.seq, header.batch, clock
+        chain.ids.add(header.seq, event.id)
+        chain.unreadable = self._unreadable
+        self._clock = clock
+        self._highest = self.last = event
+        return True
+
+    def find(self, event: Event) -> Code | None:
+        """What is wrong with the event's place: the first that docs/format.md#damage lists."""
+        chain = self._chains.get((event.header.machine, event.header.incarnation))
+        if chain is not None and chain.has(event):
+            return "duplicate_event"
+        first = self.last is None and not self._unreadable
+        code = _find_identity(event, first=first)
+        if code is not None:
+            return code
+        if chain is None:
+            before, loose = None, self._unreadable > 0
+            code = None if loose else _find_start(event)
+        else:
+            before, loose = chain.continued_by(event), self._unreadable > chain.unreadable
+            code = None if before is not None else _find_break(event, chain, loose=loose)
+            before = before or chain.tip
+        if code is not None:
+            return code
+        code = self._find_claim(event, before, loose=loose) or self._find_order(event, before)
+        if code is None and chain is None and not (first or loose) and not _heads(event):
+            return "heads_missing"
+        return code or self._find_in_heads(event)
+
+    def _find_claim(self, event: Event, before: _Tip | None, *, loose: bool) -> Code | None:
+        header = event.header
+        if before is not None and header.epoch < before.epoch:
+            return "epoch_order"
+        key = (header.machine, header.incarnation)
+        claims = before is None or before.epoch != header.epoch
+        if claims and self._epochs.get(header.epoch, key) != key:
+            return "divergence"
+        continued = before is not None and header.batch == before.batch
+        if not (loose or continued or header.batch == header.seq):
+            return "batch_wrong"
+        return None
+
+    def _find_order(self, event: Event, before: _Tip | None) -> Code | None:
+        header = event.header
+        if before is not None and header.clock <= before.clock:
+            return "clock_order"
+        if header.clock - self._clock > layout.MAX_CLOCK_JUMP:
+            return "clock_jump"
+        highest = self._highest
+        ordered = highest is None or _place(event) > _place(highest)
+        return None if ordered else "file_order"
+
+    def _find_in_heads(self, event: Event) -> Code | None:
+        for head in _heads(event):
+            chain = self._chains.get((head.machine, head.incarnation))
+            known = None if chain is None else chain.ids.get(head.seq)
+            if known is None:
+                if not (self._unreadable or self._gap):
+                    return "head_unknown"
+            elif chain is not None and not chain.others and known != head.id[: 2 * KEPT]:
+                return "head_unknown"
+        return None
+
+
+def _place(event: Event) -> tuple[int, str, str, int, str]:
+    """By what the log is sorted."""
+    header = event.header
+    return (header.clock, header.machine, header.incarnation, header.seq, event.id)
+
+
+def _heads(event: Event) -> tuple[Head, ...]:
+    body = event.body
+    return body.heads if isinstance(body, TurnTaken | ModelIntent | Unknown) else ()
+
+
+def _find_identity(event: Event, *, first: bool) -> Code | None:
+    header = event.header
+    if first and not (header.kind == "created" and header.seq == 0 and header.prev is None):
+        return "identity_missing"
+    return "identity_second" if header.kind == "created" and not first else None
+
+
+def _find_start(event: Event) -> Code | None:
+    if event.header.seq:
+        return "chain_gap"
+    return None if event.header.prev is None else "chain_broken"
+
+
+def _find_break(event: Event, chain: _Chain, *, loose: bool) -> Code | None:
+    seq = event.header.seq
+    if seq <= chain.tip.seq:
+        return "chain_broken" if chain.ids.get(seq) is None else "equivocation"
+    if loose:
+        return None
+    return "chain_gap" if seq > chain.tip.seq + 1 else "chain_broken"

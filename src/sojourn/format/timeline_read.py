@@ -1,0 +1,397 @@
+"""The log as events: reads, checks and tells a torn tail from damage (docs/format.md#torn-tail).
+
+One reader for opening, looking, moving and verifying. Bytes are pushed in, memory is bounded.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, Protocol, TypeAlias
+
+from sojourn.format import layout
+from sojourn.format.chains import ChainEnd, ChainKey, Chains
+from sojourn.format.event import Event, Head
+from sojourn.format.failures import Code, say, stops_running
+from sojourn.format.line import Bad, LineReader, ReadBlob
+from sojourn.ids import Clock, Epoch, EventId
+
+TEARABLE: Final[frozenset[Code]] = frozenset(
+    (
+        "line_too_long",
+        "nul_bytes",
+        "not_utf8",
+        "bom",
+        "too_deep",
+        "not_json",
+        "glued_lines",
+        "number_out_of_range",
+        "lone_surrogate",
+        "duplicate_key",
+        "line_malformed",
+        "header_malformed",
+        "body_altered",
+        "chain_gap",
+    )
+)
+"""What a crash of the machine can do to a line of the last append."""
+
+
+class Digest(Protocol):
+    """A running sha256, as hashlib has it."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+    def copy(self) -> "Digest": ...
+
+    def hexdigest(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What somebody knows of the log's first `length` bytes; None where nothing is known.
+
+    `last` is the id of the event that ends there, `heads` those of all chains, sorted, `sha256`
+    the digest of the bytes.
+    """
+
+    length: int
+    last: EventId | None = None
+    heads: tuple[Head, ...] | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What is wrong with a line: from 1, or 0 for the whole file; `offset`, `length` in bytes."""
+
+    code: Code
+    line: int
+    offset: int
+    length: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Torn:
+    """The end of the log that a crash left unfinished: it is no damage, opening cuts it off."""
+
+    line: int
+    offset: int
+    length: int
+    reason: Code
+
+
+Item: TypeAlias = Event | Damage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What is known when the whole log was read.
+
+    `rest` is what only the end could decide, to be taken like what `feed` gave, `rest_lines` the
+    line of each, 0 for the whole file. `length` is that
+    of the log without a torn tail and without a last line that has no end, `digest` runs over
+    these bytes. `damages` are the first 1,000 of `damaged`.
+    """
+
+    rest: tuple[Item, ...]
+    rest_lines: tuple[int, ...]
+    length: int
+    lines: int
+    events: int
+    chains: tuple[ChainEnd, ...]
+    heads: tuple[Head, ...]
+    last: EventId | None
+    clock: Clock
+    epoch: Epoch
+    identities: tuple[EventId, ...]
+    digest: Digest
+    torn: Torn | None
+    damages: tuple[Damage, ...]
+    damaged: int
+    run_allowed: bool
+
+
+@dataclass(slots=True)
+class _Held:
+    """Lines from a bad one on, until it is known whether a later batch follows."""
+
+    reason: Code
+    lines: list[bytes]
+    size: int
+    batch: tuple[ChainKey, int] | None
+
+
+class Reader:
+    """Takes a log in chunks and gives its events and damages in the order of the lines.
+
+    `known` is what manifest and ledger know of it; `read_blob` is asked only for bodies that lie
+    in a blob whole. The `Damage` of a line stands before its event, where there is one.
+    """
+
+    def __init__(self, *, known: Sequence[Known] = (), read_blob: ReadBlob) -> None:
+        self._line_reader = LineReader(read_blob)
+        self._chains = Chains()
+        self._known = tuple(known)
+        self._floor = max((mark.length for mark in known), default=0)
+        self._marks = sorted({mark.length for mark in known})
+        self._wrong: dict[Known, Code] = {}
+        self._data = b""
+        self._data_at = 0
+        self._tail = b""
+        self._digest = sha256()
+        self._sound = self._digest
+        self._hashed = 0
+        self._offset: int = 0
+        self._lines: int = 0
+        self._given = 0
+        self._held: _Held | None = None
+        self._skipped = 0
+        self._found: list[Item] = []
+        self._numbers: list[int] = []
+        self._damages: list[Damage] = []
+        self._damaged = 0
+        self._run_allowed = True
+        self._pass_marks()
+
+    def feed(self, chunk: bytes) -> list[Item]:
+        """What the bytes complete; chunks of about 64 KiB are quickest."""
+        return self.numbered(chunk)[1]
+
+    def numbered(self, chunk: bytes) -> tuple[list[int], list[Item]]:
+        """As `feed`, and the line of each, from 1; 0 for the whole file."""
+        if self._skipped:
+            chunk = self._skip(chunk)
+        held = self._held.size if self._held else 0
+        self._data = self._tail + chunk
+        self._data_at = self._offset + held
+        lines = self._data.split(b"\n")
+        self._tail = lines.pop()
+        self._take(lines)
+        if len(self._tail) > layout.MAX_BATCH:
+            self._release()
+            self._hash_to(self._offset)
+            self._sound = self._digest.copy()
+            self._skipped = len(self._tail)
+            self._tail = b""
+        if self._held is None:
+            self._hash_to(self._offset + self._skipped)
+        return self._give()
+
+    def finish(self, *, same_boot: bool) -> Ending:
+        """Say how the log ends; `same_boot` when the machine ran on since the last append."""
+        torn = self._find_torn(same_boot=same_boot)
+        if torn is None:
+            self._release()
+            torn = self._find_torn(same_boot=True)
+            length = len(self._tail) + self._skipped
+            if torn is None and length:
+                self._damage("line_unended", line=self._lines + 1, length=length)
+        self._check_marks()
+        numbers, rest = self._give()
+        return Ending(
+            rest=tuple(rest),
+            rest_lines=tuple(numbers),
+            length=self._offset,
+            lines=self._lines,
+            events=self._given - self._damaged,
+            chains=self._chains.ends(),
+            heads=self._chains.heads(),
+            last=None if self._chains.last is None else self._chains.last.id,
+            clock=self._chains.clock,
+            epoch=self._chains.epoch,
+            identities=tuple(self._chains.identities),
+            digest=self._sound if self._skipped else self._digest,
+            torn=torn,
+            damages=tuple(self._damages),
+            damaged=self._damaged,
+            run_allowed=self._run_allowed,
+        )
+
+    def _give(self) -> tuple[list[int], list[Item]]:
+        found = self._numbers, self._found
+        self._given += len(self._found)
+        self._numbers, self._found = [], []
+        return found
+
+    def _take(self, lines: list[bytes]) -> None:
+        """The quick way for sound lines; all others go through `_take_slowly`."""
+        read, follow = self._line_reader.read, self._chains.follow
+        found, numbers = self._found.append, self._numbers.append
+        count, offset, holding = self._lines, self._offset, self._held is not None
+        next_mark = self._marks[0] if self._marks else sys.maxsize
+        for line in lines:
+            result = read(line)
+            if not holding and type(result) is Event and follow(result):
+                count += 1
+                offset += len(line) + 1
+                found(result)
+                numbers(count)
+                if offset < next_mark:
+                    continue
+                self._lines, self._offset = count, offset
+            else:
+                self._lines, self._offset = count, offset
+                self._take_slowly(line, result)
+            next_mark = self._pass_marks()
+            count, offset, holding = self._lines, self._offset, self._held is not None
+        self._lines, self._offset = count, offset
+
+    def _take_slowly(self, line: bytes, result: Event | Bad) -> None:
+        if self._held is not None:
+            self._take_while_held(line, result)
+        else:
+            self._settle(line, result, hold=self._offset >= self._floor)
+
+    def _take_while_held(self, line: bytes, result: Event | Bad) -> None:
+        held = self._held
+        if held is None:
+            return
+        proof = isinstance(result, Event) and not self._in_last_batch(result, held)
+        if proof or held.size + len(line) >= layout.MAX_BATCH:
+            self._release()
+            self._settle(line, result, hold=True)
+            return
+        held.lines.append(line)
+        held.size += len(line) + 1
+
+    def _settle(self, line: bytes, result: Event | Bad, *, hold: bool) -> None:
+        """Decide about a line; a bad one that may be torn is held instead."""
+        if isinstance(result, Event):
+            event, code, detail, bad = result, self._chains.find(result), "", False
+        else:
+            event, code, detail, bad = result.event, result.code, result.detail, True
+        if hold and code in TEARABLE and self._hold(line, result, code):
+            return
+        length = len(line) + 1
+        if code is not None:
+            self._damage(code, line=self._lines + 1, length=length, detail=detail)
+        if event is None:
+            self._chains.add_unreadable()
+        else:
+            self._chains.add(event, self._chains.find(event) if bad else code, doubtful=bad)
+        self._lines += 1
+        self._offset += length
+        if event is not None and not bad and code != "duplicate_event":
+            self._found.append(event)
+            self._numbers.append(self._lines)
+
+    def _hold(self, line: bytes, result: Event | Bad, code: Code) -> bool:
+        held = _Held(reason=code, lines=[line], size=len(line) + 1, batch=None)
+        if isinstance(result, Event) and not self._in_last_batch(result, held):
+            return False
+        self._hash_to(self._offset)
+        self._held = held
+        return True
+
+    def _in_last_batch(self, event: Event, held: _Held) -> bool:
+        """Whether a sound line may be of the append that the held lines are of."""
+        header = event.header
+        key = (header.machine, header.incarnation)
+        last = self._chains.last
+        begun = last is not None and (last.header.machine, last.header.incarnation) == key
+        if header.batch != self._chains.next_seq(key) and not (
+            begun and last is not None and header.batch == last.header.batch
+        ):
+            return False
+        batch = (key, header.batch)
+        held.batch = held.batch or batch
+        return held.batch == batch
+
+    def _release(self) -> None:
+        """Take the held lines for what they are: a later batch proves that they were durable."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+        for line in held.lines:
+            self._digest.update(line)
+            self._digest.update(b"\n")
+            self._hashed += len(line) + 1
+            self._settle(line, self._line_reader.read(line), hold=False)
+
+    def _skip(self, chunk: bytes) -> bytes:
+        """Drop the bytes of a line that is longer than any append."""
+        end = chunk.find(b"\n") + 1 or len(chunk)
+        self._digest.update(chunk[:end])
+        self._hashed += end
+        self._skipped += end
+        if chunk[end - 1 : end] == b"\n":
+            self._damage("line_too_long", line=self._lines + 1, length=self._skipped)
+            self._chains.add_unreadable()
+            self._lines += 1
+            self._offset += self._skipped
+            self._skipped = 0
+            self._pass_marks()
+        return chunk[end:]
+
+    def _hash_to(self, offset: int) -> None:
+        if offset > self._hashed:
+            view = memoryview(self._data)
+            self._digest.update(view[self._hashed - self._data_at : offset - self._data_at])
+            self._hashed = offset
+
+    def _pass_marks(self) -> int:
+        """Compare with what is known up to here; the next length to look at."""
+        while self._marks and self._offset >= self._marks[0]:
+            length = self._marks.pop(0)
+            for mark in self._known:
+                if mark.length == length:
+                    self._check_mark(mark)
+        return self._marks[0] if self._marks else sys.maxsize
+
+    def _check_mark(self, mark: Known) -> None:
+        self._hash_to(self._offset)
+        ends_here = self._offset == mark.length
+        if self._chains.complete and not (ends_here and self._ends_with(mark)):
+            self._wrong[mark] = "log_replaced"
+        elif mark.sha256 is not None and not (
+            ends_here and self._digest.hexdigest() == mark.sha256
+        ):
+            self._wrong[mark] = "log_altered"
+
+    def _ends_with(self, mark: Known) -> bool:
+        last = self._chains.last
+        return (mark.last is None or (last is not None and mark.last == last.id)) and (
+            mark.heads is None or mark.heads == self._chains.heads()
+        )
+
+    def _check_marks(self) -> None:
+        """Report each disagreement with what is known once."""
+        length = self._offset + len(self._tail) + self._skipped
+        codes: list[Code] = []
+        for mark in self._known:
+            code = self._wrong.get(mark)
+            if mark.length > length:
+                code = "log_shorter"
+            elif mark.length in self._marks and mark.sha256 is not None:
+                # It ends inside a last line that has no end, which is reported already.
+                code = "log_altered"
+            if code is not None and code not in codes:
+                codes.append(code)
+                self._damage(code, line=0, length=mark.length, detail=f"{mark.length} bytes")
+
+    def _find_torn(self, *, same_boot: bool) -> Torn | None:
+        held = self._held
+        length = len(self._tail) + (held.size if held else 0)
+        reason: Code = held.reason if held else "line_unended"
+        whole = held is None or not same_boot
+        above = self._offset >= self._floor and not self._skipped
+        if not (whole and above and 0 < length <= layout.MAX_BATCH):
+            return None
+        return Torn(line=self._lines + 1, offset=self._offset, length=length, reason=reason)
+
+    def _damage(self, code: Code, *, line: int, length: int, detail: str = "") -> None:
+        damage = Damage(
+            code=code,
+            line=line,
+            offset=self._offset if line else 0,
+            length=length,
+            message=say(code, detail),
+        )
+        self._found.append(damage)
+        self._numbers.append(line)
+        self._damaged += 1
+        if len(self._damages) < layout.MAX_DAMAGES:
+            self._damages.append(damage)
+        self._run_allowed = self._run_allowed and not stops_running(code)

@@ -1,0 +1,176 @@
+"""Checks a whole capsule without touching anything (docs/format.md#verification).
+
+The caller gives the bytes through `CapsuleFiles`; memory stays bounded however long the log is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, cast
+
+from sojourn.errors import FormatError
+from sojourn.format import blob, layout, manifest
+from sojourn.format.failures import Code, Finding, finding, say
+from sojourn.format.manifest import FileMark
+from sojourn.format.parts import BlobRef
+from sojourn.format.timeline_read import Damage, Item, Known, Reader
+from sojourn.ids import BlobId, EventId
+
+
+class CapsuleFiles(Protocol):
+    """A capsule's bytes; paths are relative to its folder."""
+
+    def log(self) -> Iterable[bytes] | None:
+        """The log in chunks of about 64 KiB, None when there is none."""
+        ...
+
+    def paths(self) -> Iterable[str]:
+        """Every file but the blobs, in any order."""
+        ...
+
+    def blobs(self) -> Iterable[str]:
+        """The names in the folder of blobs, in any order."""
+        ...
+
+    def read(self, path: str, limit: int) -> bytes | None:
+        """The first `limit` + 1 bytes of a file, None when there is none."""
+        ...
+
+    def size(self, path: str) -> int | None:
+        """The size of a file, None when there is none."""
+        ...
+
+    def digest(self, path: str) -> str | None:
+        """The sha256 of a file's bytes, None when there is none."""
+        ...
+
+
+def verify(
+    files: CapsuleFiles, *, known: Known | None = None, same_boot: bool = False
+) -> Iterator[Finding]:
+    """Everything that is wrong with a capsule, in the order of docs/format.md#verification.
+
+    `known` is what a ledger knows of the log. `same_boot` when the machine ran on since the last
+    append: then only bytes without a final 0x0A count as torn.
+    """
+    marks = [] if known is None else [known]
+    found: manifest.Manifest | None = None
+    try:
+        found = _load_manifest(files)
+    except FormatError as error:
+        yield _of(error)
+        if error.code in manifest.REFUSALS:
+            return
+    if found is not None:
+        marks.insert(0, manifest.known(found))
+        if manifest.access(found) == "read":
+            yield finding("write_version_newer", layout.MANIFEST, 1, str(found.format.write))
+    identities: list[EventId] = []
+    yield from _check_log(files, marks, identities, same_boot=same_boot)
+    if found is not None:
+        yield from manifest.check(found, identities=identities)
+    yield from _check_files(files, {} if found is None else found.files)
+    yield from _check_blobs(files)
+
+
+def _load_manifest(files: CapsuleFiles) -> manifest.Manifest:
+    data = files.read(layout.MANIFEST, layout.MAX_MANIFEST)
+    if data is None:
+        code: Code = "manifest_missing"
+        raise FormatError(say(code), code=code, file=layout.MANIFEST)
+    return manifest.load(data)
+
+
+def _check_log(
+    files: CapsuleFiles, marks: list[Known], identities: list[EventId], *, same_boot: bool
+) -> Iterator[Finding]:
+    chunks = files.log()
+    if chunks is None:
+        yield finding("log_missing", layout.TIMELINE)
+        return
+    items = _Items(files)
+    reader = Reader(known=marks, read_blob=items.read_blob)
+    for chunk in chunks:
+        yield from items.check(*reader.numbered(chunk))
+    ending = reader.finish(same_boot=same_boot)
+    identities += ending.identities
+    last = sum(number > 0 for number in ending.rest_lines)
+    yield from items.check(ending.rest_lines[:last], ending.rest[:last])
+    if ending.torn is not None:
+        yield finding("torn_tail", layout.TIMELINE, ending.torn.line, ending.torn.reason)
+    yield from items.check(ending.rest_lines[last:], ending.rest[last:])
+
+
+class _Items:
+    """What the reader gives, and the blobs that it names."""
+
+    def __init__(self, files: CapsuleFiles) -> None:
+        self._files = files
+        self._reported: set[BlobId] = set()
+
+    def check(self, numbers: Iterable[int], items: Iterable[Item]) -> Iterator[Finding]:
+        for line, item in zip(numbers, items, strict=True):
+            if isinstance(item, Damage):
+                yield Finding(
+                    code=item.code, file=layout.TIMELINE, line=line or None, message=item.message
+                )
+                continue
+            refs = blob.refs(item.body)
+            for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)) if refs else ():
+                yield from self._check_ref(ref, line)
+
+    def _check_ref(self, ref: BlobRef, line: int) -> Iterator[Finding]:
+        size = self._files.size(layout.blob_path(ref.sha256))
+        if size != ref.size and ref.sha256 not in self._reported:
+            self._reported.add(ref.sha256)
+            yield finding(
+                "blob_missing" if size is None else "blob_size", layout.TIMELINE, line, ref.sha256
+            )
+
+    def read_blob(self, ref: BlobRef) -> bytes | None:
+        return self._files.read(layout.blob_path(ref.sha256), ref.size)
+
+
+def _check_files(files: CapsuleFiles, listed: Mapping[str, FileMark]) -> Iterator[Finding]:
+    there = {path for path in files.paths() if not layout.is_temporary(path)}
+    names = {*layout.FIXED_FILES, *listed, *there} - {layout.MANIFEST, layout.TIMELINE}
+    for path in sorted(names, key=_bytes):
+        mark = listed.get(path)
+        digest = files.digest(path)
+        fixed = path in layout.FIXED_FILES
+        if digest is None and fixed:
+            yield finding("file_missing", path)
+        elif mark is None and not fixed:
+            yield finding("file_unlisted", path)
+        elif mark is not None and (mark.size, mark.sha256) != (files.size(path), digest):
+            yield finding(_change(path, mark), path)
+
+
+def _change(path: str, mark: FileMark) -> Code:
+    """What it is when a file has other bytes than the manifest says."""
+    if mark.derived:
+        return "derived_altered"
+    edited = path == layout.WORKING_MEMORY or path.startswith(layout.ENVIRONMENT + "/")
+    return "file_edited" if edited else "file_altered"
+
+
+def _check_blobs(files: CapsuleFiles) -> Iterator[Finding]:
+    for name in sorted(files.blobs(), key=_bytes):
+        path = f"{layout.BLOBS}/{name}"
+        if layout.is_temporary(path):
+            continue
+        if not layout.is_blob_name(name):
+            yield finding("blob_name", path)
+        elif files.digest(path) != name:
+            yield finding("blob_altered", path)
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode(errors="surrogateescape")
+
+
+def _of(error: FormatError) -> Finding:
+    return Finding(
+        code=cast(Code, error.code),
+        file=error.file or layout.MANIFEST,
+        line=error.line,
+        message=error.message,
+    )

@@ -1,0 +1,29 @@
+"""VIEW to REQUEST and REPLY to PARTS, pure: one API a dialect (docs/rendering.md)."""
+
+from sojourn.render.dialect import Dialect, dialect, dialects
+from sojourn.render.reply import Delta, Reply, ReplyReader, StreamEvent, call_error
+from sojourn.render.request import (
+    Constraints,
+    Loss,
+    Rendered,
+    Target,
+    blobs_needed,
+    render_bytes,
+)
+
+__all__ = [
+    "Constraints",
+    "Delta",
+    "Dialect",
+    "Loss",
+    "Rendered",
+    "Reply",
+    "ReplyReader",
+    "StreamEvent",
+    "Target",
+    "blobs_needed",
+    "call_error",
+    "dialect",
+    "dialects",
+    "render_bytes",
+]

@@ -1,0 +1,97 @@
+"""The last look at a request before it is sent: the rules whose breach would brick a conversation.
+
+It looks with other eyes than the passes that made it so (docs/rendering.md#self-check).
+"""
+
+from sojourn.errors import CallError
+from sojourn.render.draft import (
+    Answers,
+    Ask,
+    Draft,
+    FromModel,
+    FromUser,
+    Message,
+    Piece,
+    Private,
+    Words,
+)
+from sojourn.render.pairs import continues
+from sojourn.render.request import Target
+from sojourn.render.source import is_whole
+from sojourn.render.wire_ids import WireIds
+
+
+def self_check(draft: Draft, target: Target) -> None:
+    """Pass only what every provider of this kind takes.
+
+    Raises: CallError `request_unsound`: a fault of sojourn, nothing was sent.
+    """
+    if not draft.messages or not isinstance(draft.messages[0], FromUser):
+        raise _unsound("the first message is not the user's")
+    ids = WireIds(target.profile)
+    before: Message | None = None
+    for message in draft.messages:
+        _check_place(message, before)
+        for ask in _asks(message):
+            if ids.of(ask.key) is not None:
+                raise _unsound("a call stands in it twice")
+            if ids.take(ask.key, ask.wire_id) != ask.wire_id:
+                raise _unsound("a call's id is not legal, or not its own")
+        _check_pieces(message)
+        before = message
+    if isinstance(before, FromModel) and (_asks(before) or not continues(before)):
+        raise _unsound("the list ends with a reply")
+    if target.profile.calls_need_tools and not draft.offers and _any_calls(draft):
+        raise _unsound("calls stand in the messages and no tool is declared")
+
+
+def _unsound(what: str) -> CallError:
+    return CallError(
+        f"the request would be refused: {what}",
+        code="request_unsound",
+        state="nothing was sent",
+        hint="this is a fault in sojourn; `sojourn context` shows the request",
+    )
+
+
+def _asks(message: Message) -> list[Ask]:
+    if not isinstance(message, FromModel):
+        return []
+    return [piece for piece in message.pieces if isinstance(piece, Ask)]
+
+
+def _any_calls(draft: Draft) -> bool:
+    return any(_asks(message) for message in draft.messages)
+
+
+def _check_place(message: Message, before: Message | None) -> None:
+    asked = [] if before is None else [(ask.key, ask.wire_id) for ask in _asks(before)]
+    given = []
+    if isinstance(message, Answers):
+        given = [(answer.key, answer.wire_id) for answer in message.answers]
+    if asked != given:
+        raise _unsound("calls and results do not stand side by side, one for one")
+    if not isinstance(message, FromModel) or not isinstance(before, FromModel):
+        return
+    if not (continues(before) and message.own):
+        raise _unsound("two replies meet")
+
+
+def _check_pieces(message: Message) -> None:
+    if isinstance(message, Answers):
+        groups = [answer.pieces for answer in message.answers]
+    else:
+        groups = [message.pieces]
+    own = isinstance(message, FromModel) and message.own
+    for pieces in groups:
+        if not pieces:
+            raise _unsound("a message is empty")
+        for piece in pieces:
+            _check_piece(piece, own=own)
+
+
+def _check_piece(piece: Piece, *, own: bool) -> None:
+    if isinstance(piece, Words) and not (piece.text.strip() and is_whole(piece.text)):
+        raise _unsound("a text is blank or is not Unicode")
+    if isinstance(piece, Private) and not own:
+        raise _unsound("another model's reasoning is in it")

@@ -1,0 +1,1 @@
+"""How programs are run for tools."""

@@ -1,0 +1,233 @@
+"""Who may append: only a machine whose own ledger says so, about this very folder and log."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from sojourn.core.tenure import (
+    Evidence,
+    LedgerRecord,
+    LedgerTip,
+    LookCode,
+    MayLook,
+    MayRun,
+    admit,
+    first_record,
+    reasons,
+)
+from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
+
+HERE, THERE = "/capsules/here", "/capsules/there"
+CAPSULE, OTHER = CapsuleId("c" * 64), CapsuleId("d" * 64)
+LAST, ANOTHER = EventId("1" * 64), EventId("2" * 64)
+
+HELD = LedgerRecord(
+    capsule=CAPSULE,
+    incarnation=Incarnation("a" * 32),
+    state="HOLDER",
+    epoch=Epoch(5),
+    floor=Epoch(6),
+    folder=HERE,
+    workspace="/work",
+    tip=LedgerTip(length=100, last=LAST),
+)
+RECORDS: dict[str, LedgerRecord | None] = {
+    "held": HELD,
+    "missing": None,
+    "none": msgspec.structs.replace(HELD, state="NONE"),
+    "copied": msgspec.structs.replace(HELD, state="SUSPECT", reason="ledger_copied"),
+    "suspect": msgspec.structs.replace(HELD, state="SUSPECT", reason="newer_epoch"),
+    "of another capsule": msgspec.structs.replace(HELD, capsule=OTHER),
+}
+PLACES = {"same": (HERE, False), "moved": (THERE, False), "copied": (THERE, True)}
+LOGS = {
+    "as it was": (100, LAST),
+    "longer": (150, LAST),
+    "shorter": (90, LAST),
+    "replaced": (150, ANOTHER),
+}
+EPOCHS = {"same": Epoch(5), "newer": Epoch(6), "far newer": Epoch(9)}
+GOOD = Evidence(
+    capsule=CAPSULE, folder=HERE, record=HELD, length=100, at_tip=LAST, highest_epoch=Epoch(5)
+)
+FLAGS: tuple[dict[str, object], ...] = (
+    {"mine": True},
+    {"read_only_format": True},
+    {"damage": "nul_bytes"},
+    {"equivocation": True},
+    {"divergence": True},
+    {"network": "nfs4"},
+)
+HARMLESS = {"mine"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One point of the whole space of evidence, by names."""
+
+    record: str
+    failure: str | None
+    place: str
+    log: str
+    epoch: str
+    flags: frozenset[str]
+
+    @property
+    def evidence(self) -> Evidence:
+        folder, old_folder = PLACES[self.place]
+        length, at_tip = LOGS[self.log]
+        flags: dict[str, Any] = {}
+        for flag in FLAGS:
+            if flag.keys() <= self.flags:
+                flags.update(flag)
+        return Evidence(
+            capsule=CAPSULE,
+            folder=folder,
+            record=RECORDS[self.record],
+            ledger_failure=self.failure,
+            old_folder=old_folder,
+            length=length,
+            at_tip=at_tip,
+            highest_epoch=EPOCHS[self.epoch],
+            **flags,
+        )
+
+    @property
+    def is_good(self) -> bool:
+        """Written without a look at the code: everything must be as it should be."""
+        return (
+            self.record == "held"
+            and self.failure is None
+            and self.place in ("same", "moved")
+            and self.log in ("as it was", "longer")
+            and self.epoch == "same"
+            and self.flags <= HARMLESS
+        )
+
+
+def space() -> Iterator[Case]:
+    names = [next(iter(flag)) for flag in FLAGS]
+    switches = [
+        frozenset(name for name, on in zip(names, chosen, strict=True) if on)
+        for chosen in product((False, True), repeat=len(names))
+    ]
+    failures = (None, "ledger_damaged", "ledger_unsupported")
+    for point in product(RECORDS, failures, PLACES, LOGS, EPOCHS, switches):
+        yield Case(*point)
+
+
+@cache
+def walked() -> list[tuple[Case, tuple[MayLook, ...]]]:
+    """The whole space, with every reason against running."""
+    return [(case, tuple(reasons(case.evidence))) for case in space()]
+
+
+def test_only_the_one_good_family_of_evidence_may_run() -> None:
+    good = [case for case, found in walked() if not found]
+    assert good == [case for case, _ in walked() if case.is_good]
+    assert len(good) == 2 * 2 * 2
+
+
+def test_whoever_may_run_does_so_at_this_folder() -> None:
+    for case, found in walked():
+        if not found:
+            folder = PLACES[case.place][0]
+            wanted = MayRun(
+                record=msgspec.structs.replace(HELD, folder=folder), moved=case.place == "moved"
+            )
+            assert admit(case.evidence) == wanted
+
+
+def test_a_newer_epoch_is_remembered_whatever_else_is_wrong() -> None:
+    """Since the folder may be rolled back and look innocent again."""
+    for case, found in walked():
+        known = {"held": 5, "suspect": 6}.get(case.record)
+        newer = known is not None and EPOCHS[case.epoch] > known
+        if newer and case.record in ("held", "suspect"):
+            remembered = found[-1].remember
+            assert {reason.remember for reason in found} == {remembered}
+            assert remembered is not None, case
+            assert (remembered.state, remembered.reason) == ("SUSPECT", "newer_epoch")
+            assert remembered.floor == max(HELD.floor, EPOCHS[case.epoch])
+            assert isinstance(admit(replace(GOOD, record=remembered)), MayLook)
+        elif case.record in ("held", "missing", "copied", "of another capsule"):
+            assert not [reason for reason in found if reason.remember is not None], case
+
+
+ONE_FAULT: list[tuple[dict[str, object], LookCode, bool]] = [
+    ({"read_only_format": True}, "format_newer", False),
+    ({"ledger_failure": "ledger_damaged", "record": None}, "ledger_damaged", True),
+    ({"ledger_failure": "ledger_unsupported", "record": None}, "ledger_unsupported", False),
+    ({"record": None}, "not_held_here", False),
+    ({"record": None, "mine": True}, "not_held_here", False),
+    ({"record": RECORDS["none"]}, "not_held_here", False),
+    ({"record": RECORDS["of another capsule"]}, "not_held_here", False),
+    ({"record": RECORDS["copied"]}, "ledger_copied", True),
+    ({"record": RECORDS["suspect"]}, "suspect", True),
+    ({"highest_epoch": Epoch(6)}, "newer_epoch", True),
+    ({"folder": THERE, "old_folder": True}, "copied", False),
+    ({"length": 99, "at_tip": None}, "rolled_back", True),
+    ({"at_tip": ANOTHER}, "rolled_back", True),
+    ({"length": 200, "at_tip": None}, "rolled_back", True),
+    ({"damage": "nul_bytes"}, "damaged", True),
+    ({"equivocation": True}, "equivocation", True),
+    ({"divergence": True}, "divergence", True),
+    ({"network": "nfs4"}, "network_folder", False),
+]
+
+
+@pytest.mark.parametrize(("fault", "code", "suspect"), ONE_FAULT)
+def test_each_fault_alone_has_its_name_and_says_what_to_do(
+    fault: dict[str, object], code: LookCode, suspect: bool
+) -> None:
+    assert isinstance(admit(GOOD), MayRun)
+    evidence = replace(GOOD, **fault)
+    found = list(reasons(evidence))
+    assert [reason.code for reason in found] == [code]
+    assert admit(evidence) == found[0]
+    assert found[0].suspect is suspect
+    for text in (found[0].message, found[0].hint):
+        assert text.endswith(".")
+        assert text[0].isupper()
+    assert "sojourn " not in found[0].hint
+    for later in ("fork", "claim", "adopt", "repair"):
+        assert later not in found[0].hint.lower().split()
+
+
+def test_every_reason_has_a_case_here() -> None:
+    assert {code for _, code, _ in ONE_FAULT} == set(get_args(LookCode))
+
+
+def test_reasons_come_in_the_order_of_their_list() -> None:
+    order = get_args(LookCode)
+    for case, found in walked():
+        codes = [reason.code for reason in found]
+        assert codes == sorted(codes, key=order.index), case
+
+
+def test_opening_goes_by_the_gravest_reason() -> None:
+    for case, found in walked()[::7]:
+        admission = admit(case.evidence)
+        assert admission == found[0] if found else isinstance(admission, MayRun)
+
+
+def test_a_new_capsule_may_run_before_the_ledger_saw_its_log() -> None:
+    """The record is saved first, so its tip is that of an empty log."""
+    record = first_record(
+        capsule=CAPSULE, incarnation=HELD.incarnation, folder=HERE, workspace="/work"
+    )
+    for length in (0, 500):
+        evidence = replace(GOOD, record=record, length=length, at_tip=None, highest_epoch=Epoch(1))
+        assert admit(evidence) == MayRun(record=record, moved=False)
+
+
+def test_a_machine_that_lost_its_state_is_told_so() -> None:
+    found = {mine: admit(replace(GOOD, record=None, mine=mine)) for mine in (False, True)}
+    assert found[True] != found[False]
+    assert isinstance(found[True], MayLook)
+    assert "SOJOURN_HOME" in found[True].hint

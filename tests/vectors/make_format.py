@@ -1,0 +1,51 @@
+"""Writes the vectors of tests/vectors/format and tests/vectors/format_values anew.
+
+    .venv/bin/python tests/vectors/make_format.py
+
+They are made byte by byte from docs/format.md, without sojourn, and always alike.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import format_chains  # noqa: E402, F401
+import format_files  # noqa: E402, F401
+import format_lines  # noqa: E402, F401
+import format_manifests  # noqa: E402, F401
+import format_strict  # noqa: E402, F401
+import format_tails  # noqa: E402, F401
+from format_builder import ALL, vector  # noqa: E402
+from format_values import VALUES  # noqa: E402
+
+
+def texts() -> dict[str, str]:
+    """Each vector's path in this folder, and its text."""
+    made = {f"format/{scenario.name}.json": text(vector(scenario)) for scenario in ALL}
+    made |= {f"format_values/{value.name}.json": text(value.stored()) for value in VALUES}
+    if len(made) != len(ALL) + len(VALUES):
+        raise ValueError("two vectors have one name")
+    return made
+
+
+def text(stored: dict[str, Any]) -> str:
+    return json.dumps(stored, indent=1) + "\n"
+
+
+def main() -> None:
+    made = texts()
+    for folder in ("format", "format_values"):
+        (HERE / folder).mkdir(exist_ok=True)
+        for path in (HERE / folder).glob("*.json"):
+            if path.relative_to(HERE).as_posix() not in made:
+                path.unlink()
+    for name, content in made.items():
+        (HERE / name).write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
