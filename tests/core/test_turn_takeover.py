@@ -86,6 +86,17 @@ def test_an_intent_keeps_the_strictest_rule_under_which_the_call_was_made() -> N
     assert story.state.question == effect.key
 
 
+def test_one_more_attempt_under_a_looser_rule_keeps_the_recorded_one() -> None:
+    story, _ = interrupted("ask")
+    story.next("second")
+    story.rules["ask"] = "safe"
+    story.give(Decide(decision="retry", by="user"), "second")
+    story.tool("second")
+    intent = story.bodies[-1]
+    assert isinstance(intent, ToolIntent)
+    assert (intent.replay, intent.attempt) == ("ask", 2)
+
+
 def test_a_call_that_no_process_survives_is_given_up_after_five_attempts() -> None:
     story = started("safe")
     for number in range(1, MAX_ATTEMPTS + 1):
@@ -121,16 +132,9 @@ def test_a_call_that_comes_back_unknown_asks_a_person_if_its_rule_is_ask() -> No
 @pytest.mark.parametrize("decision", [None, "retry"])
 def test_a_question_that_lost_its_outcome_gets_one(decision: Literal["retry"] | None) -> None:
     """A torn append left the first of the two lines."""
-    story, effect = interrupted("ask")
-    ready = story.give(Pause(), "second")
-    assert ready.effect is None
-    story = started("ask", "safe")
-    effect = story.tool()
-    story.take("second")
-    whole = started("ask", "safe")
-    whole.tool()
-    whole.take("second")
+    whole, effect = interrupted("ask")
     question, _ = whole.next("second").records
+    story, _ = interrupted("ask")
     story.add(question)
     story.take("third")
     if decision is None:

@@ -1,5 +1,7 @@
 """The transcript (docs/protocol.md#view): what a model is told of the log."""
 
+from typing import Literal
+
 import pytest
 
 from core.stories import Story, started
@@ -54,13 +56,11 @@ def test_a_call_is_shown_where_it_was_asked_for_with_its_result() -> None:
 
 
 @pytest.mark.parametrize("decision", ["done", "failed"])
-def test_a_settlement_that_comes_before_any_request_takes_the_results_place(decision: str) -> None:
+def test_a_settlement_that_comes_before_any_request_takes_the_results_place(
+    decision: Literal["done", "failed"],
+) -> None:
     story, key = questioned()
-    assert decision in ("done", "failed")
-    story.give(
-        Decide(decision="done" if decision == "done" else "failed", by="user", parts=WORDS),
-        "second",
-    )
+    story.give(Decide(decision=decision, by="user", parts=WORDS), "second")
     result = call_of(story, key).result
     assert result is not None
     assert (result.status, result.parts, result.failure) == (decision, WORDS, None)
@@ -159,14 +159,8 @@ def test_nothing_is_told_while_the_machine_runs_on_or_when_all_was_synced() -> N
     assert notices(boot_changes("other", unsynced=False)) == []
 
 
-def memory(origin: str, text: str) -> Memory:
-    made = {"hand": "hand", "tool": "tool", "created": "created"}[origin]
-    return Memory(
-        origin="hand" if made == "hand" else "tool" if made == "tool" else "created",
-        before=None,
-        result=BlobId("0" * 64),
-        text=text,
-    )
+def memory(origin: Literal["hand", "tool", "created"], text: str) -> Memory:
+    return Memory(origin=origin, before=None, result=BlobId("0" * 64), text=text)
 
 
 def test_an_edit_of_the_memory_by_hand_is_told_with_its_words_where_it_came() -> None:

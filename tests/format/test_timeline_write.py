@@ -181,6 +181,16 @@ def test_one_append_is_one_batch_and_the_chain_goes_on() -> None:
     ]
 
 
+def test_an_append_may_be_made_line_by_line() -> None:
+    first = append(START, BIRTH)
+    salt = "s" * 22
+    one = write([said("a")], chain=first.chain, time=TIME, salts=[salt])
+    two = write([said("b")], chain=one.chain, time=TIME, salts=[salt], batch=first.chain.seq)
+    whole = write([said("a"), said("b")], chain=first.chain, time=TIME, salts=[salt, salt])
+    assert one.data + two.data == whole.data
+    assert two.chain == whole.chain
+
+
 def test_a_later_chain_that_names_its_heads_is_sound() -> None:
     first = append(START, BIRTH, said("a"))
     last = first.events[1]

@@ -100,4 +100,4 @@ def _print(
         voice.talk(Painted("loss ", "warn"), f"{loss.code}: {loss.detail}{where}")
     if look.waiting:
         waits = counted(look.waiting, "message")
-        voice.talk(Painted(f"{waits} wait in the inbox and will be added", "dim"))
+        voice.talk(Painted(f"in the inbox, to be added: {waits}", "dim"))

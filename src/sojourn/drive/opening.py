@@ -9,7 +9,7 @@ from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.reading import Folded, fold_capsule, judge, read_manifest
 from sojourn.errors import FormatError, HeldElsewhereError, LimitError, SojournError
-from sojourn.format import layout
+from sojourn.format import index, layout, snapshot
 from sojourn.format.blob import blob_id, ref
 from sojourn.format.event import Cut, EnvironmentChanged, LockFile, Memory
 from sojourn.format.working_memory import compare
@@ -119,6 +119,7 @@ async def _recover(
     if cut is not None:
         hold.draft(cut)
         observer.note("cut a torn tail from the log; its bytes are kept as a blob")
+    await _restore(store, folded, observer)
     await _hand_edits(hold, store, folded, observer)
     await hold.refresh()
     ports.lock.settled(hold.capsule)
@@ -139,6 +140,19 @@ async def _settle(
     await store.put_blobs({blob_id(data): data})
     await store.settle_log(start=min(record.tip.length, length), length=length)
     return Cut(offset=torn.offset, blob=blob, reason=torn.reason)
+
+
+async def _restore(store: Store, folded: Folded, observer: Observer) -> None:
+    """Make files again that are gone and that the log gives."""
+    wanted = {layout.SNAPSHOT: snapshot.encode(snapshot.EMPTY), layout.INDEX: index.EMPTY}
+    if folded.environment is not None:
+        for file in folded.environment.files:
+            if file.path == layout.SPEC and store.has_blob(file.blob.sha256):
+                wanted[file.path] = store.read_blob(file.blob.sha256)
+    for name, data in wanted.items():
+        if store.read_file(name) is None:
+            await store.replace_file(name, data)
+            observer.note(f"{name} was gone and was made again from the log")
 
 
 async def _hand_edits(hold: Hold, store: Store, folded: Folded, observer: Observer) -> None:

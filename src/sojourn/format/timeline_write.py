@@ -1,7 +1,7 @@
 """Events as bytes: the one place where lines of the log are made (docs/format.md#events)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 import msgspec
@@ -97,7 +97,14 @@ def write(
     whole = b"".join(lines)
     if len(whole) > layout.MAX_BATCH:
         raise LimitError(f"an append of {len(whole)} bytes", code="batch_too_large")
-    after = replace(chain, seq=seq, head=head, clock=clock)
+    after = Chain(
+        machine=chain.machine,
+        incarnation=chain.incarnation,
+        epoch=chain.epoch,
+        seq=seq,
+        head=head,
+        clock=clock,
+    )
     return Batch(data=whole, events=tuple(events), blobs=blobs, chain=after)
 
 

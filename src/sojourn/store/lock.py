@@ -252,5 +252,5 @@ def _held_elsewhere(held: HeldBy) -> HeldElsewhereError:
     return HeldElsewhereError(
         f"the capsule is held by {who}" + (f" ({held.command})" if held.command else ""),
         state="Nothing was changed.",
-        hint="Look at it, or send it a message; run it when the other process is done.",
+        hint="Watch it with `sojourn log -f`, or give it a message with `sojourn send`.",
     )
