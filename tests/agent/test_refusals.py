@@ -181,3 +181,20 @@ def test_a_file_that_the_log_gives_is_made_again(name: str, tmp_path: Path) -> N
     stage.run()
     assert (stage.capsule / name).read_bytes() == before
     assert stage.verify() == []
+
+
+def test_one_held_agent_runs_once_at_a_time(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, [{"calls": [{"tool": "list", "args": {}}]}, {"text": "Done."}])
+    place = stage.make()
+
+    async def inside() -> list[Any]:
+        async with stage.machine.hold(place) as agent:
+            runs = (agent.run("a"), agent.run("b"))
+            return await asyncio.gather(*runs, return_exceptions=True)
+
+    first, second = asyncio.run(inside())
+    assert first.text == "Done."
+    assert isinstance(second, UsageError)
+    assert second.code == "runs_already"
+    assert len(stage.bodies(Input)) == 1
+    assert stage.machine.look(place).waiting == 0

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sojourn.core.mask import Mask, is_secret_name, secret_values
+from sojourn.core.mask import Mask, secret_values
+from sojourn.format.environment import is_secret_name
 
 VALUE = 'sk-ant/0+9 é"\\\nend'
 MASK = Mask({"ANTHROPIC_API_KEY": VALUE, "OTHER_TOKEN": "sk-ant/0+9"})

@@ -226,3 +226,15 @@ def line_before_the_last_append_altered() -> Capsule:
     capsule = behind(3)
     capsule.lines[7] = capsule.lines[7].replace(b"03:04:05", b"03:04:06")
     return capsule
+
+
+@scenario(log("torn_tail", 10), log("log_altered", None))
+def torn_tail_of_another_log() -> Capsule:
+    """A torn tail is named before what does not agree with the manifest."""
+    capsule, _ = turn()
+    capsule.marked = 3
+    value = capsule.manifest()
+    value["timeline"]["sha256"] = digest("x")
+    capsule.seal(timeline=value["timeline"])
+    capsule.lines[-1] = capsule.lines[-1][:-1]
+    return capsule

@@ -113,6 +113,7 @@ class Agent:
         """
         model = self._open_model()
         self._workspace()
+        self._check_idle()
         if text is not None:
             await self.send(text)
         return await self._run(model, person=True, max_model_calls=max_model_calls)
@@ -207,6 +208,15 @@ class Agent:
         if self._model is not None:
             await self._model.aclose()
 
+    def _check_idle(self) -> None:
+        if self._runner is not None:
+            raise UsageError(
+                "this agent runs already",
+                code="runs_already",
+                state="Nothing was begun.",
+                hint="Send it a message instead; the turn sees it at its next step.",
+            )
+
     def _check_retry(self) -> None:
         """Refuse to use up a person's decision on a tool that is not here."""
         question = self._question()
@@ -260,6 +270,7 @@ class Agent:
         max_model_calls: int | None,
         decision: Decide | None = None,
     ) -> Report:
+        self._check_idle()
         ports = self._machine.ports
         ports.queue.put(self.place.capsule, self.place.folder)
         tally = Tally(self._observer)

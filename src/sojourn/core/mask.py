@@ -11,19 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-SECRET_WORDS: Final = ("TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
+from sojourn.format.environment import is_secret_name
+
 SHORTEST_VALUE: Final = 8
 """Values of fewer characters are not masked: they would take ordinary words with them."""
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name is taken for a secret (docs/tools.md#secret-names).
-
-    A part between underscores equals or ends in one of `SECRET_WORDS`, or in its plural, so
-    TOKENIZERS_PARALLELISM is none.
-    """
-    endings = (*SECRET_WORDS, *(f"{word}S" for word in SECRET_WORDS))
-    return any(part.endswith(endings) for part in name.upper().split("_"))
 
 
 def secret_values(environment: Mapping[str, str]) -> dict[str, str]:

@@ -87,10 +87,19 @@ def check_files(files: Iterable[LockFile]) -> None:
             )
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name is taken for a secret.
+
+    A part between underscores equals or ends in TOKEN, KEY, SECRET, PASSWORD, PASSWD or CREDENTIAL,
+    or in its plural, so TOKENIZERS_PARALLELISM is none.
+    """
+    return _SECRET.search(name.upper()) is not None
+
+
 def variable_refusal(name: str) -> str | None:
     """Why no variable of this name may be set in the environment, or None."""
     upper = name.upper()
-    if _SECRET.search(upper):
+    if is_secret_name(name):
         return "it is named like a secret; list it under `secrets`"
     if upper == "PATH" or upper.startswith(("LD_", "GIT_")) or upper in _START_UP:
         return "it would change which programs run"

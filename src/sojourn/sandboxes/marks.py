@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from sojourn.core.mask import is_secret_name
 from sojourn.errors import UsageError
+from sojourn.format.environment import is_secret_name
 from sojourn.ids import CallKey, CapsuleId
 
 CAPSULE: Final = "SOJOURN_CAPSULE"
