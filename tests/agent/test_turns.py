@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from agent.stage import Stage
 from sojourn import Agent, tool
+from sojourn.drive.runner import MOST_HEARD
 from sojourn.errors import HeldElsewhereError, UsageError
 from sojourn.format.event import (
     Event,
@@ -337,3 +339,14 @@ def _context(stage: Stage) -> object:
             return agent.context().payload
 
     return asyncio.run(inside())
+
+
+def test_many_messages_are_heard_in_appends_of_bounded_size(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, TWO_CALLS)
+    place = stage.make()
+    for number in range(MOST_HEARD + 1):
+        asyncio.run(stage.machine.send(place, f"message {number}"))
+    stage.run(None)
+    batches = Counter(e.header.batch for e in stage.events() if isinstance(e.body, Input))
+    assert sorted(batches.values()) == [1, MOST_HEARD]
+    assert stage.machine.look(place).waiting == 0

@@ -1,7 +1,6 @@
 """Pipes, signals and followers: what a run does when the world around it changes."""
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Callable
@@ -90,20 +89,20 @@ def test_a_run_whose_output_is_lost_goes_to_its_end_and_then_says_so(make: Make)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_run_that_is_asked_to_end_stops_its_call_and_pauses(
+def test_a_run_that_is_asked_to_end_ends_its_call_first_and_leaves_the_turn(
     number: signal.Signals, make: Make
 ) -> None:
-    place = make(
-        {"text": "I wait.", "calls": shell(WAITS + f"; echo {os.getpid()}")}, {"text": "x"}
-    )
+    place = make({"text": "I wait.", "calls": shell(WAITS)}, {"text": "Done."})
     run = start(place, "run", "box", "wait")
     wait_until(lambda: lines_of(place.folder / "desk/effects") == ["begun"])
     run.send_signal(number)
+    (place.folder / "desk/go").touch()
     run.communicate(timeout=30)
     assert run.returncode == 130
     status = json.loads(place.answer("sojourn status box --json").raw)
-    assert status["standing"] == "paused"
-    assert [call["state"] for call in status["calls"]] == ["unknown"]
+    assert (status["standing"], status["turn"] is None) == ("interrupted", False)
+    assert place.answer("sojourn work").out == ["Done."]
+    assert lines_of(place.folder / "desk/effects") == ["begun", "end"]
 
 
 @pytest.mark.slow
@@ -119,7 +118,7 @@ def test_a_followed_log_shows_events_as_they_come(make: Make) -> None:
 
 
 @pytest.mark.slow
-def test_a_watching_worker_takes_a_message_and_pauses_when_interrupted(make: Make) -> None:
+def test_a_watching_worker_leaves_the_turn_open_when_interrupted(make: Make) -> None:
     place = make({"text": "I wait.", "calls": shell(WAITS)}, {"text": "Done."})
     work = start(place, "work", "--watch")
     assert place.answer("sojourn send box 'go on'").code == 0
@@ -130,7 +129,7 @@ def test_a_watching_worker_takes_a_message_and_pauses_when_interrupted(make: Mak
     (place.folder / "desk/go").touch()
     work.communicate(timeout=30)
     assert work.returncode == 130
-    assert json.loads(place.answer("sojourn status box --json").raw)["standing"] == "paused"
+    assert json.loads(place.answer("sojourn status box --json").raw)["standing"] == "interrupted"
 
 
 def wait_until_said(process: "subprocess.Popen[str]", words: str) -> None:

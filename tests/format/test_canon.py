@@ -52,6 +52,10 @@ def test_a_changed_byte_never_crashes_the_loader(value: Any, at: int, byte: int)
 def code_of(data: bytes) -> str:
     with pytest.raises(FormatError) as caught:
         canon.load(data, what="x")
+    with pytest.raises(FormatError) as again:
+        canon.load(data, what="x", line=7)
+    assert (caught.value.line, again.value.line) == (1, 7)
+    assert caught.value.code == again.value.code
     return caught.value.code
 
 
@@ -88,6 +92,26 @@ def test_the_first_failure_of_the_list_is_named() -> None:
     assert code_of(b'{"a":1,"a":"\\ud83d","b":1e999,}') == "not_json"
     assert code_of(b'{"a":1,"a":"\\ud83d","b":1e999}') == "number_out_of_range"
     assert code_of(b'{"a":1,"a":"\\ud83d"}') == "lone_surrogate"
+
+
+def test_a_limit_counts_bytes() -> None:
+    assert canon.load(b'"ab"', what="x", limit=4) == "ab"
+    with pytest.raises(FormatError) as caught:
+        canon.load(b'"ab"', what="x", limit=3)
+    assert (caught.value.code, caught.value.line) == ("too_long", 1)
+
+
+@pytest.mark.parametrize(
+    "number", ["9007199254740991", "-9007199254740991.0", "9.007199254740991e15"]
+)
+def test_the_largest_numbers_pass(number: str) -> None:
+    assert canon.load(number.encode(), what="x") == float(number)
+
+
+def test_keys_are_sorted_by_utf_16() -> None:
+    value = {"\uff5e": 1, "\U0001f600": [1, 2], "a": {"b": None}}
+    assert canon.encode(value) == rfc8785.dumps(value)
+    assert list(json.loads(canon.encode(value))) == ["a", "\U0001f600", "\uff5e"]
 
 
 def test_nesting_of_the_limit_passes() -> None:

@@ -76,6 +76,12 @@ def known_places(ports: Ports) -> tuple[Place, ...]:
     return tuple(sorted(found, key=lambda place: (place.name, place.folder)))
 
 
+def _advice(where: str) -> str:
+    if NAME.fullmatch(where) is None:
+        return "A capsule that was moved is found by its new path."
+    return f"`sojourn init -n {where}` makes one."
+
+
 def missing_folders(ports: Ports) -> tuple[str, ...]:
     """Folders where the ledger expects a capsule and none is."""
     records = (record_of(ports, capsule) for capsule in ports.ledger.capsules())
@@ -118,7 +124,7 @@ def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) 
         f"there is no capsule called {where}, and no capsule in a folder of that path",
         code="no_capsule",
         state=f"These folders held capsules and are not there now: {gone}." if gone else "",
-        hint=f"Known here: {names}. A capsule that was moved is found by its new path.",
+        hint=f"Known here: {names}. {_advice(where)}",
     )
 
 

@@ -7,7 +7,7 @@ write and one sync (docs/protocol.md#turns).
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from sojourn.core.turn import (
     CallModel,
@@ -31,6 +31,9 @@ from sojourn.format.event import Input, ModelOutcome, ReplayRule, ToolOutcome
 from sojourn.format.parts import TextPart
 from sojourn.ids import RunnerId, TurnId
 from sojourn.ports import Inbox, InboxItem
+
+MOST_HEARD: Final = 256
+"""Messages of the inbox in one append; more are heard at the next step."""
 
 Outcome: TypeAlias = ModelOutcome | ToolOutcome
 
@@ -143,6 +146,8 @@ class Runner:
         for item in self.inbox.items(self.hold.capsule):
             if item in self._heard:
                 continue
+            if len(self._heard) >= MOST_HEARD:
+                return
             self._heard.append(item)
             message = item.message
             if message.request not in self.hold.transcript.requests:
