@@ -102,7 +102,7 @@ def test_a_run_that_is_asked_to_end_ends_its_call_first_and_leaves_the_turn(
     status = json.loads(place.answer("sojourn status box --json").raw)
     assert (status["standing"], status["turn"] is None) == ("interrupted", False)
     assert place.answer("sojourn work").out == ["Done."]
-    assert lines_of(place.folder / "desk/effects") == ["begun", "end"]
+    assert lines_of(place.folder / "desk/effects") == ["begun"]
 
 
 @pytest.mark.slow
