@@ -11,7 +11,7 @@ import pytest
 from agent.stage import Stage, killed_in_call
 from agent.test_recovery import CALL_THEN_SAY, DYING
 from sojourn.agent import Unwatched
-from sojourn.errors import LimitError, NotFoundError, SojournError, UsageError
+from sojourn.errors import FormatError, LimitError, NotFoundError, SojournError, UsageError
 from sojourn.format.event import Input, Settled, TurnPaused
 
 TALK = [{"text": "Hello."}]
@@ -198,3 +198,38 @@ def test_one_held_agent_runs_once_at_a_time(tmp_path: Path) -> None:
     assert second.code == "runs_already"
     assert len(stage.bodies(Input)) == 1
     assert stage.machine.look(place).waiting == 0
+
+
+def test_a_spec_that_is_none_is_refused_with_its_line_and_left_as_it_is(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, TALK)
+    stage.make()
+    spec = stage.capsule / "environment/spec.json"
+    bad = '{\n"format": "sojourn.environment/1",\n"env": {"API_KEY": "x"}\n}\n'
+    spec.write_text(bad)
+    with pytest.raises(FormatError) as refused:
+        stage.run()
+    assert refused.value.code == "variable_refused"
+    assert (refused.value.file, refused.value.line) == ("environment/spec.json", 3)
+    assert spec.read_text() == bad
+    assert stage.kinds() == []
+
+
+def test_a_stray_file_with_an_odd_name_is_left_alone_and_named_by_verify(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, [{"text": "One."}, {"text": "Two."}])
+    stage.make()
+    (stage.capsule / "Grüße aus der Ferne.txt").write_text("hello")
+    assert stage.run("a").text == "One."
+    assert stage.run("b").text == "Two."
+    assert "file_unlisted" in stage.verify()
+
+
+def test_a_file_of_the_environment_with_an_odd_name_is_refused(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, TALK)
+    stage.make()
+    odd = stage.capsule / "environment/größe.lock"
+    odd.write_text("x")
+    with pytest.raises(FormatError) as refused:
+        stage.run()
+    assert refused.value.code == "path_unsafe"
+    odd.unlink()
+    assert stage.run().text == "Hello."

@@ -201,7 +201,7 @@ class Hold:
         )
         files: dict[str, manifest.FileMark] = {}
         for name in self._store.file_names():
-            if name in (layout.MANIFEST, layout.TIMELINE):
+            if name not in layout.FIXED_FILES and not name.startswith(f"{layout.ENVIRONMENT}/"):
                 continue
             data = self._store.read_file(name)
             if data is not None:

@@ -9,7 +9,7 @@ from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.reading import Folded, fold_capsule, judge, read_manifest
 from sojourn.errors import FormatError, HeldElsewhereError, LimitError, SojournError
-from sojourn.format import index, layout, snapshot
+from sojourn.format import environment, index, layout, snapshot
 from sojourn.format.blob import blob_id, ref
 from sojourn.format.event import Cut, EnvironmentChanged, LockFile, Memory
 from sojourn.format.working_memory import compare
@@ -202,15 +202,20 @@ async def _take_hand_edit(hold: Hold, store: Store, before: BlobId | None, data:
 
 
 def _environment_changed(hold: Hold, store: Store, before: EnvironmentChanged | None) -> bool:
-    """Draft the files of `environment/` as they are now, unless the log names just these."""
+    """Draft the files of `environment/` as they are now, unless the log names just these.
+
+    Raises: FormatError with file and line when the spec is not one; nothing is recorded then.
+    """
     known = {} if before is None else {file.path: file.blob.sha256 for file in before.files}
     names = [name for name in store.file_names() if name.startswith(f"{layout.ENVIRONMENT}/")]
     found = {name: store.read_file(name) or b"" for name in names}
     if known == {name: blob_id(data) for name, data in found.items()}:
         return False
+    environment.load(found.get(layout.SPEC, b""))
     files = tuple(
         LockFile(path=name, blob=hold.keep(data, media_type="application/octet-stream"))
         for name, data in found.items()
     )
+    environment.check_files(files)
     hold.draft(EnvironmentChanged(files=files))
     return True
