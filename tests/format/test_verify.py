@@ -13,7 +13,7 @@ from sojourn.format.verify import verify
 from sojourn.ids import EventId
 
 STREAM = """
-import resource, sys
+import sys
 from format.logs import BIRTH, START, append, said
 from sojourn.format.verify import verify
 
@@ -32,7 +32,7 @@ class Stream:
     def digest(self, path): return None
 
 print([found.code for found in verify(Stream())])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
 """
 
 
