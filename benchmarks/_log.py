@@ -66,7 +66,7 @@ class Made:
 def make(folder: Path, *, events: int | None = None, size: int | None = None) -> Made:
     """Make a capsule whose log has at least so many events, or so many bytes."""
     machine = machine_in(folder)
-    place = asyncio.run(machine.create(str(folder / "capsule"), model="scripted/local"))
+    place = asyncio.run(machine.create(str(folder / "capsule"), model="echo"))
     first = list(machine.look(place).events_of())
     path = timeline(folder)
     made, length = len(first), path.stat().st_size
