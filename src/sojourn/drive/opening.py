@@ -145,13 +145,14 @@ async def _settle(
 async def _restore(store: Store, folded: Folded, observer: Observer) -> None:
     """Make files again that are gone and that the log gives."""
     wanted = {layout.SNAPSHOT: snapshot.encode(snapshot.EMPTY), layout.INDEX: index.EMPTY}
-    if folded.environment is not None:
-        for file in folded.environment.files:
-            if file.path == layout.SPEC and store.has_blob(file.blob.sha256):
-                wanted[file.path] = store.read_blob(file.blob.sha256)
-    for name, data in wanted.items():
-        if store.read_file(name) is None:
-            await store.replace_file(name, data)
+    files = () if folded.environment is None else folded.environment.files
+    spec = next((file.blob.sha256 for file in files if file.path == layout.SPEC), None)
+    gone = [name for name in (*wanted, layout.SPEC) if store.read_file(name) is None]
+    if spec is not None and layout.SPEC in gone and store.has_blob(spec):
+        wanted[layout.SPEC] = store.read_blob(spec)
+    for name in gone:
+        if name in wanted:
+            await store.replace_file(name, wanted[name])
             observer.note(f"{name} was gone and was made again from the log")
 
 
