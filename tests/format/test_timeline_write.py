@@ -11,11 +11,11 @@ from format.bodies import bodies
 from format.logs import BIRTH, START, TIME, append, read, said
 from sojourn.errors import FormatError, LimitError
 from sojourn.format import layout
+from sojourn.format.body import Head
 from sojourn.format.event import (
     AnyBody,
     Configured,
     Failure,
-    Head,
     Input,
     Issuer,
     Memory,

@@ -70,7 +70,8 @@ def no_identity() -> Capsule:
     """The log begins with the event that made the capsule."""
     capsule, at = empty(), chain("a", 1)
     capsule.files["memory/working_memory.md"] = b""
-    capsule.add("forked", {"parent": digest("p")}, at)
+    fork = {"heads": [], "name": "fork", "nonce": "0" * 32, "parent": digest("p")}
+    capsule.add("forked", fork, at)
     capsule.add("turn_ended", ended("t"), at)
     return capsule
 

@@ -11,7 +11,8 @@ from sojourn.drive.machine import Ports
 from sojourn.drive.opening import examine
 from sojourn.drive.reading import Folded
 from sojourn.errors import FormatError
-from sojourn.format.event import Event, Head
+from sojourn.format.body import Head
+from sojourn.format.event import Event
 from sojourn.format.parts import BlobRef, Text
 from sojourn.format.timeline_read import Damage, Reader
 from sojourn.ports import HeldBy, Store

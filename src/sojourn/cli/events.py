@@ -6,10 +6,12 @@ from typing import assert_never, cast
 
 import msgspec
 
+from sojourn.cli.capsule_events import of_capsule
 from sojourn.cli.clean import PREVIEW, one_line
 from sojourn.cli.people import counted, took
 from sojourn.cli.shapes import EventShape
 from sojourn.cli.voice import Painted
+from sojourn.format.capsule_kinds import CapsuleBody
 from sojourn.format.event import (
     Configured,
     Created,
@@ -153,7 +155,8 @@ def _of_runtime(
     | EnvironmentChanged
     | TurnPaused
     | TurnEnded
-    | Cut,
+    | Cut
+    | CapsuleBody,
 ) -> Words:
     """What the runtime itself wrote down."""
     match body:
@@ -185,7 +188,7 @@ def _of_runtime(
         case Cut():
             return Words((Painted(f"{counted(body.blob.size, 'byte')} kept as a blob", "warn"),))
         case _:
-            assert_never(body)
+            return Words(of_capsule(body))
 
 
 def _replied(body: ModelOutcome) -> Words:

@@ -8,6 +8,15 @@ from sojourn.cli.events import DOES, Calls, plain, said, shape_of_event, why_fai
 from sojourn.cli.people import took
 from sojourn.cli.shapes import EventLine, NoteLine
 from sojourn.cli.voice import Painted, Voice
+from sojourn.format.capsule_kinds import (
+    Claimed,
+    Forked,
+    Redacted,
+    Repaired,
+    Restored,
+    Sealed,
+    Snapshotted,
+)
 from sojourn.format.event import (
     AnyBody,
     Configured,
@@ -169,6 +178,13 @@ class Live:
                 | Memory()
                 | EnvironmentChanged()
                 | Cut()
+                | Forked()
+                | Claimed()
+                | Snapshotted()
+                | Restored()
+                | Sealed()
+                | Redacted()
+                | Repaired()
             ):
                 return
             case _:

@@ -12,10 +12,10 @@ from typing import Final, Literal, TypeAlias, assert_never
 from sojourn.core.replay import FORGOTTEN, INTERRUPTED, TOO_OFTEN, AfterCrash, after_crash, stricter
 from sojourn.core.turn_state import OpenCall, TurnState
 from sojourn.errors import FencedError, UsageError
+from sojourn.format.body import Head
 from sojourn.format.event import (
     AnyBody,
     Failure,
-    Head,
     Input,
     Issuer,
     ModelIntent,

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 from msgspec.structs import replace
 
+from sojourn.format.capsule_kinds import Claimed, Forked
 from sojourn.format.event import (
     Created,
     Event,
@@ -82,6 +83,10 @@ def evolve(state: TurnState, event: Event) -> TurnState:
     match body:
         case Created():
             return replace(state, capsule=CapsuleId(event.id))
+        case Forked():
+            return replace(state, capsule=CapsuleId(event.id))
+        case Claimed():
+            return replace(state, capsule=body.capsule)
         case Input():
             return replace(state, unseen=(*state.unseen, event.id))
         case TurnTaken():

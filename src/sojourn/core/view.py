@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sojourn.errors import NotFoundError
+from sojourn.format.capsule_kinds import Claimed, Forked
 from sojourn.format.event import (
     CallStatus,
     Configured,
@@ -132,6 +133,10 @@ class Transcript:
         match body:
             case Created():
                 self.capsule = CapsuleId(event.id)
+            case Forked():
+                self.capsule = CapsuleId(event.id)
+            case Claimed():
+                self.capsule = body.capsule
             case Configured():
                 self.configured = (event.id, body)
             case Input():

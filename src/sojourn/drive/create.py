@@ -8,12 +8,12 @@ from sojourn.core.tenure import first_record
 from sojourn.drive.machine import Ports
 from sojourn.format import environment, index, layout, manifest, snapshot, upgrade
 from sojourn.format.blob import ref
+from sojourn.format.body import Head
 from sojourn.format.event import (
     AnyBody,
     Configured,
     Created,
     EnvironmentChanged,
-    Head,
     LockFile,
     Memory,
 )

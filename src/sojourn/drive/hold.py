@@ -21,8 +21,9 @@ from sojourn.drive.reading import Folded
 from sojourn.errors import FormatError, NotFoundError, SojournError, StorageError
 from sojourn.format import layout, manifest
 from sojourn.format.blob import ref
+from sojourn.format.body import Head
 from sojourn.format.canon import load
-from sojourn.format.event import AnyBody, Configured, Event, Head
+from sojourn.format.event import AnyBody, Configured, Event
 from sojourn.format.parts import BlobRef, CallPart, Text
 from sojourn.format.timeline_write import Chain, write
 from sojourn.ids import BlobId, CapsuleId, EventId, MachineId, Seq

@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from sojourn.format import layout
-from sojourn.format.event import IDENTITY_KINDS, Event, Head, ModelIntent, TurnTaken, Unknown
+from sojourn.format.body import Head
+from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
+from sojourn.format.event import IDENTITY_KINDS, Event, ModelIntent, TurnTaken, Unknown
 from sojourn.format.failures import Code
 from sojourn.ids import Clock, Epoch, EventId, Incarnation, MachineId, Seq
 
 ChainKey: TypeAlias = tuple[MachineId, Incarnation]
 
+_Headed: TypeAlias = TurnTaken | ModelIntent | Forked | Claimed | Sealed | Unknown
+
 KEPT = 16
 """Bytes that are kept of each id, so that the ids of a log of a gigabyte fit into memory."""
 
-HEADED = frozenset((TurnTaken, ModelIntent, Unknown))
+HEADED = frozenset((TurnTaken, ModelIntent, Forked, Claimed, Sealed, Unknown))
 """Bodies that may name heads."""
 
 FRESH = 1024
@@ -303,7 +307,7 @@ def _place(event: Event) -> tuple[int, str, str, int, str]:
 
 def _heads(event: Event) -> tuple[Head, ...]:
     body = event.body
-    return body.heads if isinstance(body, TurnTaken | ModelIntent | Unknown) else ()
+    return body.heads if isinstance(body, _Headed) else ()
 
 
 def _find_identity(event: Event, *, first: bool) -> Code | None:

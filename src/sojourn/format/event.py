@@ -9,6 +9,16 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.format.body import AnySeq, Body, Head
+from sojourn.format.capsule_kinds import (
+    Claimed,
+    Forked,
+    Redacted,
+    Repaired,
+    Restored,
+    Sealed,
+    Snapshotted,
+)
 from sojourn.format.layout import MAX_INT
 from sojourn.format.parts import BlobRef, ContentPart, Count, ReplyPart, Text
 from sojourn.ids import (
@@ -21,11 +31,9 @@ from sojourn.ids import (
     MachineId,
     RequestId,
     RunnerId,
-    Seq,
     TurnId,
 )
 
-AnySeq: TypeAlias = Annotated[Seq, msgspec.Meta(ge=0, le=MAX_INT)]
 ReplayRule: TypeAlias = Literal["safe", "keyed", "probe", "report", "ask"]
 """What may be done with a call that may have happened, in order of strictness (docs/replay.md)."""
 
@@ -52,15 +60,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prev: EventId | None
     seq: AnySeq
     time: str
-
-
-class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The last event of one chain."""
-
-    machine: MachineId
-    incarnation: Incarnation
-    seq: AnySeq
-    id: EventId
 
 
 class Issuer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -133,16 +132,6 @@ class LockFile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     path: str
     blob: BlobRef
-
-
-class Body(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What every body has: a random salt (22 characters of base64url, 128 bits).
-
-    The writer sets both: `mended` counts the lone surrogates that became U+FFFD in this body.
-    """
-
-    salt: str = ""
-    mended: Count = 0
 
 
 class Created(Body, frozen=True, kw_only=True, gc=False):
@@ -316,6 +305,13 @@ AnyBody: TypeAlias = (
     | TurnPaused
     | TurnEnded
     | Cut
+    | Forked
+    | Claimed
+    | Snapshotted
+    | Restored
+    | Sealed
+    | Redacted
+    | Repaired
 )
 """Every body this version writes; a new kind is added here and pyright names what to extend."""
 
@@ -335,6 +331,13 @@ KINDS: Final[Mapping[str, type[AnyBody]]] = {
     "turn_paused": TurnPaused,
     "turn_ended": TurnEnded,
     "cut": Cut,
+    "forked": Forked,
+    "claimed": Claimed,
+    "snapshot": Snapshotted,
+    "restored": Restored,
+    "sealed": Sealed,
+    "redacted": Redacted,
+    "repaired": Repaired,
 }
 """The name in the log of each kind."""
 

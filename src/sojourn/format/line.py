@@ -16,7 +16,8 @@ import msgspec
 
 from sojourn.errors import FormatError
 from sojourn.format import canon, layout
-from sojourn.format.event import KINDS, AnyBody, Event, Head, Header, Unknown
+from sojourn.format.body import Head
+from sojourn.format.event import KINDS, AnyBody, Event, Header, Unknown
 from sojourn.format.failures import Code
 from sojourn.format.parts import BlobRef
 from sojourn.ids import EventId

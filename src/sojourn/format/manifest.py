@@ -7,7 +7,7 @@ import msgspec
 
 from sojourn.errors import FormatError
 from sojourn.format import canon, layout, paths, upgrade
-from sojourn.format.event import Head
+from sojourn.format.body import Head
 from sojourn.format.failures import Code, Finding, finding, say
 from sojourn.format.parts import Count, Digest
 from sojourn.format.timeline_read import Ending, Known

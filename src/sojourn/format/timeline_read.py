@@ -10,8 +10,9 @@ from hashlib import sha256
 from typing import Final, Protocol, TypeAlias
 
 from sojourn.format import layout
+from sojourn.format.body import Head
 from sojourn.format.chains import ChainEnd, ChainKey, Chains
-from sojourn.format.event import Event, Head
+from sojourn.format.event import Event
 from sojourn.format.failures import Code, say, stops_running
 from sojourn.format.line import Bad, LineReader, ReadBlob
 from sojourn.ids import Clock, Epoch, EventId

@@ -1,0 +1,114 @@
+"""Kinds of events about the capsule itself: who it is, who took it over, what was carried or lost.
+
+docs/format.md#kinds is the specification. The kinds of a turn are in `format/event.py`.
+"""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from sojourn.format.body import AnySeq, Body, Head
+from sojourn.format.parts import BlobRef, Count, Digest, Text
+from sojourn.ids import CallKey, CapsuleId, EventId, Incarnation, MachineId
+
+
+class Forked(Body, frozen=True, kw_only=True, gc=False):
+    """The identity event of a capsule that goes its own way from another; first of its chain.
+
+    `parent` is the other's id, `heads` those of all chains at the point of parting. `nonce` (32
+    lower hex digits) makes two forks of one point different.
+    """
+
+    parent: CapsuleId
+    name: str
+    nonce: str
+    heads: tuple[Head, ...]
+
+
+class Claimed(Body, frozen=True, kw_only=True, gc=False):
+    """A person made this machine the holder of `capsule`; first of its chain.
+
+    `adopt` after this machine lost its own record, `claim` of a capsule that another held.
+    `forced` when nobody could tell whether the other still runs it. `heads` are those of all
+    chains, every side of an equivocated one too: what they name is thereby settled.
+    """
+
+    capsule: CapsuleId
+    how: Literal["adopt", "claim"]
+    by: str
+    heads: tuple[Head, ...]
+    forced: bool = False
+    reason: Text = ""
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A name in the workspace that no snapshot can hold, escaped so that it is text, and why."""
+
+    path: str
+    reason: str
+
+
+class Snapshotted(Body, frozen=True, kw_only=True, gc=False):
+    """The workspace at this moment, as what changed since the snapshot of the event `parent`.
+
+    `result` is the sha256 of the full list's bytes, `entries` and `size` its entries and their
+    bytes. `delta` is JSON text, `full` the full list where one was stored
+    (docs/format.md#snapshots). `left_out` are the first of `left_out_count` names.
+    """
+
+    parent: EventId | None
+    result: Digest
+    entries: Count
+    size: Count
+    delta: Text
+    full: BlobRef | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    left_out_count: Count = 0
+
+
+class Restored(Body, frozen=True, kw_only=True, gc=False):
+    """The workspace was put to what the event `snapshot` lists, null for nothing.
+
+    `missing` are calls that the log holds and whose effects the workspace may therefore lack.
+    """
+
+    snapshot: EventId | None
+    why: Literal["asked", "fork", "claim"]
+    missing: tuple[CallKey, ...] = ()
+
+
+class Sealed(Body, frozen=True, kw_only=True, gc=False):
+    """The capsule was sealed: the `number`th time, after the seal with the manifest `previous`."""
+
+    number: Count
+    previous: Digest | None
+    purpose: Literal["backup", "fork", "move", "share"]
+    heads: tuple[Head, ...] = ()
+
+
+class Redacted(Body, frozen=True, kw_only=True, gc=False):
+    """The body of `event` was taken away for good, and these blobs with it."""
+
+    event: EventId
+    by: str
+    reason: Text
+    blobs: tuple[Digest, ...] = ()
+
+
+class Repaired(Body, frozen=True, kw_only=True, gc=False):
+    """Bytes that could not be read were set aside as `blob`: `code` is what was wrong with them.
+
+    They stood for the events `first` to `last` of a chain, where that is known: exactly this gap is
+    accepted (docs/format.md#repair).
+    """
+
+    blob: BlobRef
+    code: str
+    machine: MachineId | None = None
+    incarnation: Incarnation | None = None
+    first: AnySeq | None = None
+    last: AnySeq | None = None
+
+
+CapsuleBody: TypeAlias = Forked | Claimed | Snapshotted | Restored | Sealed | Redacted | Repaired
+"""Bodies of this module."""
