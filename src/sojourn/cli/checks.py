@@ -7,12 +7,14 @@ import tempfile
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from sojourn.agent import Machine, Place
+from sojourn.agent import Look, Machine, Place
 from sojourn.cli.capsules import standing_of
 from sojourn.cli.people import ago, counted, size
 from sojourn.cli.shapes import CheckShape
 from sojourn.core.tenure import MayLook
-from sojourn.errors import SojournError
+from sojourn.drive.environment import environment_files, read_environment
+from sojourn.errors import FormatError, SojournError
+from sojourn.format import layout
 from sojourn.format.failures import stops_running
 from sojourn.models.choose import keys_seen, ollama_answers
 from sojourn.store.mounts import network_type
@@ -62,12 +64,31 @@ def of_capsule(machine: Machine, place: Place) -> Iterator[CheckShape]:
     else:
         yield _check("may run", "ok", "this machine holds it")
     yield _workspace(place)
+    yield _environment(machine, look)
     yield _model(machine, look.model)
     if not look.damages:
         yield _turn(place, standing_of(look), look.waiting, ago(look.last_time))
     if look.refused:
         names = ", ".join(look.refused)
         yield _check("inbox", "warning", f"files that are no messages were set aside: {names}")
+
+
+def _environment(machine: Machine, look: Look) -> CheckShape:
+    """The spec as it is now: an edit is refused here before a run refuses it."""
+    try:
+        wanted = read_environment(environment_files(look.store))
+    except FormatError as error:
+        fix = f"Mend line {error.line} of {os.path.join(look.place.folder, layout.SPEC)}."
+        return _check("environment", "failed", f"{error.message} [{error.code}]", fix)
+    missing = [
+        name
+        for name, secret in wanted.secrets.items()
+        if secret.required and name not in machine.environment
+    ]
+    if missing:
+        fix = "Set them in the environment; their values never come into the capsule."
+        return _check("environment", "warning", f"secrets not set: {', '.join(missing)}", fix)
+    return _check("environment", "ok", "sound")
 
 
 def _python() -> CheckShape:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from sojourn.core.tenure import Admission, LedgerRecord, MayLook, MayRun
+from sojourn.drive.environment import environment_files, read_environment
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
@@ -208,11 +209,10 @@ def _environment_changed(hold: Hold, store: Store, before: EnvironmentChanged | 
     Raises: FormatError with file and line when the spec is not one; nothing is recorded then.
     """
     known = {} if before is None else {file.path: file.blob.sha256 for file in before.files}
-    names = [name for name in store.file_names() if name.startswith(f"{layout.ENVIRONMENT}/")]
-    found = {name: store.read_file(name) or b"" for name in names}
+    found = environment_files(store)
     if known == {name: blob_id(data) for name, data in found.items()}:
         return False
-    environment.load(found.get(layout.SPEC, b""))
+    read_environment(found)
     files = tuple(
         LockFile(path=name, blob=hold.keep(data, media_type="application/octet-stream"))
         for name, data in found.items()
