@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,7 +26,7 @@ from sojourn.format.event import (
     TurnTaken,
 )
 from sojourn.format.parts import CallPart, TextPart
-from sojourn.format.timeline_write import Chain, write
+from sojourn.format.timeline_write import SALT_BYTES, Chain, salts, write_line
 from sojourn.ids import CapsuleId, RequestId, RunnerId, TurnId, call_key
 
 sys.path.insert(0, str(PEERS))
@@ -150,13 +149,13 @@ class _Writing:
         )
 
     def _draft(self, body: AnyBody) -> Event:
-        token = sha256(str(next(self._salts)).encode()).digest()[:16]
-        salt = urlsafe_b64encode(token).decode().rstrip("=")
+        token = sha256(str(next(self._salts)).encode()).digest()[:SALT_BYTES]
         batch = type(self._chain.seq)(self._chain.seq - len(self._lines))
-        made = write((body,), chain=self._chain, time=TIME, salts=(salt,), batch=batch)
+        (salt,) = salts(token)
+        made = write_line(body, {}, chain=self._chain, batch=batch, time=TIME, salt=salt)
         self._chain = made.chain
         self._lines.append(made.data)
-        return made.events[0]
+        return made.event
 
     def _append(self) -> tuple[bytes, int]:
         data, number = b"".join(self._lines), len(self._lines)

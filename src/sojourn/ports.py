@@ -6,8 +6,10 @@ Nothing here does anything. Methods that may wait are async; what is machine-loc
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from sojourn.core.tenure import LedgerRecord
 from sojourn.format.event import DocumentChange, FileDigest, Issuer, ToolSpec
@@ -40,8 +42,7 @@ class Randomness(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tip:
+class Tip(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where a log ends: its length in bytes and the id of its last line's event (None if empty)."""
 
     length: int
@@ -257,8 +258,7 @@ class Queue(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerEvent:
+class ServerEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One event of a provider's stream: its name (may be empty) and its data."""
 
     event: str
@@ -288,8 +288,7 @@ class Model(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a tool says: parts for the model, and what it changed.
 
     `full` is the whole output where `parts` holds a shortened one.
@@ -346,15 +345,14 @@ class Sandbox(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool may use: its workspace folder, its idempotency key, and the ports it needs."""
 
     key: CallKey
     attempt: int
     workspace: str
     sandbox: Sandbox
-    documents: Mapping[str, DocumentChange] = field(default_factory=dict[str, DocumentChange])
+    documents: Mapping[str, DocumentChange] = {}
     ask: Callable[[str], Awaitable[str]] | None = None
     on_output: Callable[[bytes], None] | None = None
 

@@ -1,11 +1,12 @@
 """What is written is read again, and nothing else can be written."""
 
-from dataclasses import replace
+from base64 import urlsafe_b64decode
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from format.bodies import bodies
 from format.logs import BIRTH, START, TIME, append, read, said
@@ -24,7 +25,7 @@ from sojourn.format.event import (
     TurnTaken,
 )
 from sojourn.format.parts import BlobRef, ReasoningPart, TextPart
-from sojourn.format.timeline_write import write
+from sojourn.format.timeline_write import salts, write, write_line
 from sojourn.ids import (
     BlobId,
     CallKey,
@@ -184,11 +185,21 @@ def test_one_append_is_one_batch_and_the_chain_goes_on() -> None:
 def test_an_append_may_be_made_line_by_line() -> None:
     first = append(START, BIRTH)
     salt = "s" * 22
-    one = write([said("a")], chain=first.chain, time=TIME, salts=[salt])
-    two = write([said("b")], chain=one.chain, time=TIME, salts=[salt], batch=first.chain.seq)
+    batch = first.chain.seq
+    one = write_line(said("a"), {}, chain=first.chain, batch=batch, time=TIME, salt=salt)
+    two = write_line(said("b"), {}, chain=one.chain, batch=batch, time=TIME, salt=salt)
     whole = write([said("a"), said("b")], chain=first.chain, time=TIME, salts=[salt, salt])
     assert one.data + two.data == whole.data
+    assert (one.event, two.event) == whole.events
     assert two.chain == whole.chain
+
+
+def test_a_salt_is_made_of_each_18_bytes_and_no_two_are_alike() -> None:
+    token = bytes(range(36))
+    first, second = salts(token)
+    assert [len(first), len(second)] == [22, 22]
+    assert urlsafe_b64decode(first + "AA")[:16] == token[:16]
+    assert urlsafe_b64decode(second + "AA")[:16] == token[18:34]
 
 
 def test_a_later_chain_that_names_its_heads_is_sound() -> None:

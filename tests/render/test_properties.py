@@ -2,13 +2,13 @@
 
 import copy
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from render.prompts import BLOBS, HOSTS, ISSUERS, Host, prompts, secret
 from render.vectors import check_with_sdk, strict_refusal

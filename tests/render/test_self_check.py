@@ -1,7 +1,5 @@
 """The last look finds on its own what a missing pass leaves behind, and passes what is sound."""
 
-import dataclasses
-
 import msgspec
 import pytest
 
@@ -118,7 +116,7 @@ def with_messages(draft: Draft, *messages: Message) -> Draft:
 
 def test_a_log_that_asks_for_one_call_twice_is_not_sent() -> None:
     vector = next(one for one in requests() if one.path.stem == "plain-turn-anthropic")
-    twice = dataclasses.replace(vector.prompt, entries=[*vector.prompt.entries] * 2)
+    twice = msgspec.structs.replace(vector.prompt, entries=[*vector.prompt.entries] * 2)
     with pytest.raises(CallError) as caught:
         vector.dialect.render(twice, vector.target, vector.blobs)
     assert caught.value.code == "request_unsound"

@@ -3,10 +3,10 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sojourn.format.event import DocumentChange
 from sojourn.format.parts import TextPart

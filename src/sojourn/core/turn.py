@@ -6,8 +6,9 @@ specification, and docs/replay.md says what may be done with a call that may hav
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, assert_never
+
+import msgspec
 
 from sojourn.core.replay import FORGOTTEN, INTERRUPTED, TOO_OFTEN, AfterCrash, after_crash, stricter
 from sojourn.core.turn_state import OpenCall, TurnState
@@ -38,8 +39,7 @@ MAX_ATTEMPTS: Final = 5
 """Starts of one call that no process survived, after which it is not run again by itself (T9)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Here:
+class Here(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the step is taken: the runner, its boot, the model it would ask, today's rules."""
 
     runner: RunnerId
@@ -51,39 +51,33 @@ class Here:
     max_model_calls: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Take:
+class Take(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Somebody wants the turn run here; `person` when one asked, so a pause is over."""
 
     person: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Heard(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A message of the inbox."""
 
     input: Input
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Next:
+class Next(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Nothing new: what follows from the log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A call came to its end, well or not."""
 
     outcome: ModelOutcome | ToolOutcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A person wants the turn to stop at this safe point."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decide:
+class Decide(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A person's answer to the question about a call whose outcome is unknown."""
 
     decision: Literal["done", "failed", "retry", "skip"]
@@ -94,15 +88,13 @@ class Decide:
 StepInput: TypeAlias = Take | Heard | Next | Ended | Pause | Decide
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallModel:
+class CallModel(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Effect: send the request; its end comes back as `Ended`."""
 
     key: CallKey
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallTool:
+class CallTool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Effect: call the tool that part `index` of `reply` asks for."""
 
     key: CallKey
@@ -112,8 +104,7 @@ class CallTool:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class Rest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Effect: nothing is left to do here; the job is acknowledged unless the turn was `left`."""
 
     reason: Literal["idle", "paused", "question", "left"]
@@ -122,8 +113,7 @@ class Rest:
 Effect: TypeAlias = CallModel | CallTool | Rest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """First append `records` and make them durable, then perform `effect`.
 
     Without an effect the machine wants to be asked again with `Next`; records may then wait and

@@ -5,7 +5,6 @@ step. Nothing here decides anything (docs/protocol.md#view).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
@@ -45,8 +44,7 @@ SETTLED: Final = "The earlier call of {tool} whose outcome was unknown is now se
 HAND_EDIT: Final = "The working memory was edited by hand. It now reads:"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What became of a tool call, as the model is told."""
 
     event: EventId
@@ -55,7 +53,7 @@ class Result:
     failure: Failure | None = None
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A call that a reply asked for; `started` once it has an intent."""
 
     key: CallKey
@@ -66,8 +64,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     result: Result | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An input, where it was appended."""
 
     event: EventId
@@ -75,7 +72,7 @@ class Said:
     parts: tuple[ContentPart, ...]
 
 
-class Replied(msgspec.Struct, frozen=True, kw_only=True):
+class Replied(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A model's reply; `calls` in the order of its call parts, `completed` if it ended well."""
 
     event: EventId
@@ -86,8 +83,7 @@ class Replied(msgspec.Struct, frozen=True, kw_only=True):
     completed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the runtime tells the model; `attached` are words of people that belong to it."""
 
     event: EventId
@@ -98,8 +94,7 @@ class Notice:
 Entry: TypeAlias = Said | Replied | Notice
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that a request is rendered from."""
 
     system: Text

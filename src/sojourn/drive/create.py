@@ -1,6 +1,5 @@
 """Makes a capsule: every file of the layout exists from the first moment on."""
 
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -17,7 +16,7 @@ from sojourn.format.event import (
     LockFile,
     Memory,
 )
-from sojourn.format.timeline_write import Batch, Chain, write
+from sojourn.format.timeline_write import SALT_BYTES, Batch, Chain, salts, write
 from sojourn.ids import BlobId, CapsuleId, Clock, Incarnation, Seq
 
 MEMORY_AT_FIRST = "# Working memory\n"
@@ -58,8 +57,8 @@ def new_capsule(ports: Ports, *, name: str, configured: Configured) -> NewCapsul
         head=None,
         clock=Clock(0),
     )
-    salts = [urlsafe_b64encode(ports.randomness.token(16)).decode().rstrip("=") for _ in bodies]
-    batch = write(bodies, chain=chain, time=ports.clock.now(), salts=salts)
+    drawn = tuple(salts(ports.randomness.token(SALT_BYTES * len(bodies))))
+    batch = write(bodies, chain=chain, time=ports.clock.now(), salts=drawn)
     capsule = CapsuleId(batch.events[0].id)
     blobs = {**batch.blobs, ref(spec, media_type="application/json").sha256: spec}
     files = {

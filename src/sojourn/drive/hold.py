@@ -5,9 +5,9 @@
 the next opening reads the truth from the disk.
 """
 
-from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 
@@ -25,12 +25,13 @@ from sojourn.format.body import Head
 from sojourn.format.canon import load
 from sojourn.format.event import AnyBody, Configured, Event
 from sojourn.format.parts import BlobRef, CallPart, Text
-from sojourn.format.timeline_write import Chain, write
+from sojourn.format.timeline_write import SALT_BYTES, Chain, Line, salts, write_line
 from sojourn.ids import BlobId, CapsuleId, EventId, MachineId, Seq
-from sojourn.ports import Store, Tip
+from sojourn.ports import Randomness, Store, Tip
 from sojourn.render import blobs_needed
 
-SALT_BYTES = 16
+SALTS_AT_ONCE: Final = 64
+"""Salts that are made of one token: the kernel is asked once for so many events."""
 
 
 class Hold:
@@ -73,10 +74,10 @@ class Hold:
             head=None if own is None else own.id,
             clock=ending.clock,
         )
-        self._lines: list[bytes] = []
+        self._salts = _salts(ports.randomness)
+        self._drafts: list[Line] = []
         self._blobs: dict[BlobId, bytes] = {}
-        self._events: list[Event] = []
-        self._batch: Seq | None = None
+        self._batch = Seq(0)
         self._time = ""
         self._dropped: SojournError | None = None
         self._clean_at = -1
@@ -116,22 +117,20 @@ class Hold:
         """Make the next line; it is in the folds at once and durable after `commit`."""
         self._check()
         body = self._masked(body)
-        if self._batch is None:
+        if not self._drafts:
             self._batch = self._chain.seq
             self._time = self._ports.clock.now()
-        salt = _salt(self._ports.randomness.token(SALT_BYTES))
-        made = write(
-            (body,),
+        line = write_line(
+            body,
+            self._blobs,
             chain=self._chain,
-            time=self._time,
-            salts=(salt,),
             batch=self._batch,
+            time=self._time,
+            salt=next(self._salts),
         )
-        self._chain = made.chain
-        self._lines.append(made.data)
-        self._blobs.update(made.blobs)
-        event = made.events[0]
-        self._events.append(event)
+        self._drafts.append(line)
+        self._chain = line.chain
+        event = line.event
         self.state = evolve(self.state, event)
         self.transcript.apply(event)
         return event
@@ -149,9 +148,9 @@ class Hold:
         Raises: StorageError or FencedError; the hold is then dropped.
         """
         self._check()
-        if not self._lines:
+        if not self._drafts:
             return
-        data = b"".join(self._lines)
+        data = b"".join([line.data for line in self._drafts])
         try:
             self._ports.lock.check(self.capsule)
             if self._blobs:
@@ -162,10 +161,9 @@ class Hold:
             raise
         self._tip = Tip(length=self._tip.length + len(data), last=self._chain.head)
         self._digest.update(data)
-        events, self._events = self._events, []
-        self._lines, self._blobs, self._batch = [], {}, None
-        for event in events:
-            self._observer.event(event)
+        durable, self._drafts, self._blobs = self._drafts, [], {}
+        for line in durable:
+            self._observer.event(line.event)
 
     async def refresh(self) -> None:
         """Write the live manifest and then the ledger's tip, unless both are as they should be."""
@@ -265,6 +263,7 @@ class Hold:
             )
 
 
-def _salt(token: bytes) -> str:
-    """22 characters of base64url, 128 bits."""
-    return urlsafe_b64encode(token).decode().rstrip("=")
+def _salts(randomness: Randomness) -> Iterator[str]:
+    """Salts without end."""
+    while True:
+        yield from salts(randomness.token(SALTS_AT_ONCE * SALT_BYTES))

@@ -6,6 +6,7 @@ write and one sync (docs/protocol.md#turns).
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never
 
@@ -54,7 +55,8 @@ class Runner:
     _pausing: bool = False
     _leaving: bool = False
     _cancelled: bool = False
-    _running: asyncio.Task[Outcome] | None = None
+    _calling: asyncio.Task[object] | None = None
+    _stops: int = 0
     _heard: list[InboxItem] = field(default_factory=list[InboxItem])
 
     def pause(self) -> None:
@@ -68,8 +70,9 @@ class Runner:
     def stop(self) -> None:
         """End the running call now; its outcome is unknown."""
         self._pausing = True
-        if self._running is not None:
-            self._running.cancel()
+        if self._calling is not None:
+            self._calling.cancel()
+            self._stops += 1
 
     async def run(self, *, person: bool, decision: Decide | None = None) -> Rest:
         """Take the turn and run it until it rests; everything is durable on return.
@@ -167,12 +170,23 @@ class Runner:
         When the whole run is cancelled the call ends first, the turn pauses, and then the
         cancellation goes on.
         """
-        self._running = asyncio.create_task(call)
+        task = self._calling = asyncio.current_task()
         try:
-            outcome = await self._running
+            outcome = await call
+            self._draft(Ended(outcome=outcome))
         finally:
-            self._running = None
-        self._draft(Ended(outcome=outcome))
-        task = asyncio.current_task()
+            self._calling = None
+            await self._let_others_in()
+            while self._stops and task is not None:
+                self._stops -= 1
+                task.uncancel()
         if task is not None and task.cancelling():
             self._pausing = self._cancelled = True
+
+    async def _let_others_in(self) -> None:
+        """Let the loop turn, though no call may ever wait: signals and other tasks get their time.
+
+        A cancellation that came too late for its call ends here, and not in the next call.
+        """
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)

@@ -1,8 +1,9 @@
 """Events as bytes: the one place where lines of the log are made (docs/format.md#events)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from typing import Final
 
 import msgspec
 
@@ -20,11 +21,13 @@ from sojourn.format.event import (
 from sojourn.format.line import BODY, HEADER, SALT
 from sojourn.ids import BlobId, Clock, Epoch, EventId, Incarnation, MachineId, Seq
 
+SALT_BYTES: Final = 18
+"""Random bytes that a salt is made of; as base64url they are two characters longer than one."""
+
 _decoders = {body: msgspec.json.Decoder(body).decode for body in KINDS.values()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chain:
+class Chain(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where a machine's chain stands: `seq` is the next event's, `head` the last event.
 
     `clock` is the highest clock of the whole log, whoever wrote it.
@@ -38,8 +41,15 @@ class Chain:
     clock: Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One line with its 0x0A, its event as a reader will see it, and the chain after it."""
+
+    data: bytes
+    event: Event
+    chain: Chain
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One append: whole lines, their events as a reader will see them, and the chain after them.
 
     `blobs` must be durable before `data` is appended.
@@ -51,61 +61,73 @@ class Batch:
     chain: Chain
 
 
-def write(
-    bodies: Sequence[AnyBody],
-    *,
-    chain: Chain,
-    time: str,
-    salts: Sequence[str],
-    batch: Seq | None = None,
-) -> Batch:
-    """Lines of one append, with one salt (22 characters of base64url) for each body.
+def salts(token: bytes) -> Iterator[str]:
+    """A salt for each 18 random bytes: 22 characters of base64url, 132 bits."""
+    text = urlsafe_b64encode(token).decode()
+    return (text[at : at + SALT] for at in range(0, len(text), SALT + 2))
 
-    `batch` is the seq of the append's first event when these are not its first lines: ids are known
-    only once a line is made, and later lines of an append may name earlier ones.
+
+def write(bodies: Sequence[AnyBody], *, chain: Chain, time: str, salts: Sequence[str]) -> Batch:
+    """Lines of one append, with one salt for each body.
 
     Raises: LimitError `batch_too_large`; FormatError when a body cannot be read again as it is.
     """
     if len(bodies) > layout.MAX_BATCH_EVENTS:
         raise LimitError(f"{len(bodies)} events in one append", code="batch_too_large")
     blobs: dict[BlobId, bytes] = {}
-    lines: list[bytes] = []
-    events: list[Event] = []
-    seq, head, clock = chain.seq, chain.head, chain.clock
+    lines: list[Line] = []
+    after = chain
     for body, salt in zip(bodies, salts, strict=True):
-        if len(salt) != SALT:
-            raise FormatError("a salt has 22 characters", code="body_malformed")
-        data, value = _encode(msgspec.structs.replace(body, salt=salt, mended=0), blobs)
-        clock = Clock(clock + 1)
-        header = Header(
-            batch=chain.seq if batch is None else batch,
-            body=sha256(data).hexdigest(),
-            clock=clock,
-            epoch=chain.epoch,
-            incarnation=chain.incarnation,
-            kind=KIND_OF[type(body)],
-            machine=chain.machine,
-            prev=head,
-            seq=seq,
-            time=time,
-        )
-        packed = canon.quick(header)
-        head = EventId(sha256(packed).hexdigest())
-        lines += (BODY, data, HEADER, packed, b"}\n")
-        events.append(Event(id=head, header=header, body=value))
-        seq = Seq(seq + 1)
-    whole = b"".join(lines)
+        line = write_line(body, blobs, chain=after, batch=chain.seq, time=time, salt=salt)
+        lines.append(line)
+        after = line.chain
+    whole = b"".join([line.data for line in lines])
     if len(whole) > layout.MAX_BATCH:
         raise LimitError(f"an append of {len(whole)} bytes", code="batch_too_large")
-    after = Chain(
-        machine=chain.machine,
-        incarnation=chain.incarnation,
-        epoch=chain.epoch,
-        seq=seq,
-        head=head,
+    events = tuple(line.event for line in lines)
+    return Batch(data=whole, events=events, blobs=blobs, chain=after)
+
+
+def write_line(
+    body: AnyBody, blobs: dict[BlobId, bytes], *, chain: Chain, batch: Seq, time: str, salt: str
+) -> Line:
+    """The chain's next line, for an append that is made line by line.
+
+    Ids are known only once a line is made, and later lines of an append may name earlier ones.
+    `batch` is the seq of the append's first event; `blobs` takes what the line needs.
+
+    Raises: FormatError when the body cannot be read again as it is.
+    """
+    if len(salt) != SALT:
+        raise FormatError("a salt has 22 characters", code="body_malformed")
+    data, value = _encode(msgspec.structs.replace(body, salt=salt, mended=0), blobs)
+    clock = Clock(chain.clock + 1)
+    header = Header(
+        batch=batch,
+        body=sha256(data).hexdigest(),
         clock=clock,
+        epoch=chain.epoch,
+        incarnation=chain.incarnation,
+        kind=KIND_OF[type(body)],
+        machine=chain.machine,
+        prev=chain.head,
+        seq=chain.seq,
+        time=time,
     )
-    return Batch(data=whole, events=tuple(events), blobs=blobs, chain=after)
+    packed = canon.quick(header)
+    identity = EventId(sha256(packed).hexdigest())
+    return Line(
+        data=b"".join((BODY, data, HEADER, packed, b"}\n")),
+        event=Event(id=identity, header=header, body=value),
+        chain=Chain(
+            machine=chain.machine,
+            incarnation=chain.incarnation,
+            epoch=chain.epoch,
+            seq=Seq(chain.seq + 1),
+            head=identity,
+            clock=clock,
+        ),
+    )
 
 
 def _encode(body: AnyBody, blobs: dict[BlobId, bytes]) -> tuple[bytes, AnyBody]:

@@ -4,29 +4,26 @@ docs/rendering.md#replies.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
 from sojourn.errors import CallError
 from sojourn.format.event import Stop, Usage
 from sojourn.format.parts import CallPart, ReplyPart
-from sojourn.render.source import SourceError, is_whole, loads, mend, read_object
+from sojourn.render.source import SourceError, is_whole, loads, mend, plain_object, read_object
 
 Kind: TypeAlias = Literal["text", "reasoning", "call"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class Delta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What just came, for whoever watches; of a call first the tool's name, then its arguments."""
 
     kind: Kind
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A whole answer; `completed` is false when its end was not seen.
 
     `answered_by` is the model that the provider says has answered, `native_id` its name for it.
@@ -143,6 +140,9 @@ def event_object(data: str) -> dict[str, object]:
 
     Raises: CallError `stream_malformed`.
     """
+    plain = plain_object(data)
+    if plain is not None:
+        return plain
     try:
         return msgspec.convert(loads(data), dict[str, object])
     except (SourceError, msgspec.ValidationError):
@@ -162,9 +162,7 @@ def call_error_malformed() -> CallError:
 def inner(value: Json, key: str) -> dict[str, object]:
     """The object under a key, empty when there is none."""
     found = value.get(key)
-    if not isinstance(found, dict):
-        return {}
-    return msgspec.convert(found, dict[str, object])
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
 
 
 def items(value: Json, key: str) -> list[dict[str, object]]:
@@ -172,8 +170,8 @@ def items(value: Json, key: str) -> list[dict[str, object]]:
     found = value.get(key)
     if not isinstance(found, list):
         return []
-    listed = msgspec.convert(found, list[object])
-    return [msgspec.convert(one, dict[str, object]) for one in listed if isinstance(one, dict)]
+    listed = cast("list[object]", found)
+    return [cast("dict[str, object]", one) for one in listed if isinstance(one, dict)]
 
 
 def string(value: Json, key: str) -> str | None:

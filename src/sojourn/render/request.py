@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+import msgspec
+
 from sojourn.core.view import Call, Notice, Prompt, Replied, Said
 from sojourn.format.event import Issuer
 from sojourn.format.parts import (
@@ -23,8 +25,7 @@ from sojourn.ids import BlobId, EventId
 from sojourn.render.profile import Profile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Whom a request is for."""
 
     issuer: Issuer

@@ -37,7 +37,7 @@ def loads(source: str) -> object:
     Raises: SourceError.
     """
     try:
-        value: object = json.loads(source, parse_constant=_refuse, parse_float=_finite)
+        value: object = _ANYTHING.decode(source)
     except (ValueError, RecursionError) as error:
         raise SourceError(str(error)) from None
     return value
@@ -118,6 +118,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise SourceError(f"{digits[:20]} is out of range")
     return number
+
+
+_ANYTHING: Final = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def _depth(value: object) -> int:

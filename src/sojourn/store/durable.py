@@ -8,8 +8,8 @@ import errno
 import itertools
 import os
 import re
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from sojourn.errors import StorageError
@@ -54,22 +54,36 @@ def storage_error(failure: OSError, path: str, *, done: str = "written") -> Stor
     )
 
 
-@contextmanager
-def durable_write(path: str) -> Generator[None]:
+class Doing:
+    """Any OSError inside is a StorageError: `path` could not be `done`.
+
+    Not a generator's: one is entered with every append, and that would cost three times as much.
+    """
+
+    __slots__ = ("_done", "_path")
+
+    def __init__(self, path: str, done: str) -> None:
+        self._path = path
+        self._done = done
+
+    def __enter__(self) -> None:
+        """Nothing is done yet."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(failure, OSError):
+            raise storage_error(failure, self._path, done=self._done) from failure
+
+
+def durable_write(path: str) -> Doing:
     """Any OSError inside is a StorageError: `path` could not be written."""
-    try:
-        yield
-    except OSError as failure:
-        raise storage_error(failure, path) from failure
+    return Doing(path, "written")
 
 
-@contextmanager
-def reading(path: str) -> Generator[None]:
+def reading(path: str) -> Doing:
     """Any OSError inside is a StorageError: `path` could not be read."""
-    try:
-        yield
-    except OSError as failure:
-        raise storage_error(failure, path, done="read") from failure
+    return Doing(path, "read")
 
 
 def write_whole(disk: Disk, handle: int, data: bytes) -> None:

@@ -18,7 +18,6 @@ from sojourn.ports import Tip
 from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import (
     Durable,
-    durable_write,
     open_temporary,
     read_whole,
     reading,
@@ -286,16 +285,38 @@ class FolderStore:
                 message = f"{name} is not a regular file"
                 raise FormatError(message, code="path_unsafe", file=name) from failure
 
-    @contextmanager
-    def _writing(self, name: str) -> Generator[None]:
-        """Whatever fails inside, or is interrupted, stops the store; a refusal does not."""
-        path = self._path(name)
-        try:
-            with durable_write(path):
-                yield
-        except FencedError:
-            raise
-        except BaseException as failure:
-            stopped = failure if isinstance(failure, StorageError) else None
-            self._stopped = stopped or storage_error(OSError(errno.EINTR, "interrupted"), path)
-            raise
+    def _writing(self, name: str) -> "_Writing":
+        return _Writing(self, self._path(name))
+
+    def stop(self, why: StorageError) -> None:
+        """Refuse everything from now on."""
+        self._stopped = why
+
+
+class _Writing:
+    """Whatever fails inside, or is interrupted, stops the store; a refusal does not."""
+
+    __slots__ = ("_path", "_store")
+
+    def __init__(self, store: FolderStore, path: str) -> None:
+        self._store = store
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Nothing is written yet."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: object
+    ) -> None:
+        match failure:
+            case None | FencedError():
+                return
+            case StorageError():
+                self._store.stop(failure)
+            case OSError():
+                stopped = storage_error(failure, self._path)
+                self._store.stop(stopped)
+                raise stopped from failure
+            case _:
+                interrupted = OSError(errno.EINTR, "interrupted")
+                self._store.stop(storage_error(interrupted, self._path))

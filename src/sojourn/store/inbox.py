@@ -132,8 +132,8 @@ class FolderInbox:
     def _names(self, folder: str) -> list[str]:
         """Names of messages, in their order, also past eight digits."""
         with reading(folder):
-            names = [name for name, kind in self._disk.list(folder) if kind == "file"]
-        found = [name for name in names if _NAME.fullmatch(name)]
+            listed = self._disk.list(folder)
+        found = [name for name, kind in listed if kind == "file" and _NAME.fullmatch(name)]
         return sorted(found, key=lambda name: (int(name.partition("-")[0]), name))
 
     def _message(self, folder: str, name: str) -> Message | None:

@@ -103,9 +103,10 @@ class LogFile:
         return _Open(handle, self._disk.stat(handle))
 
     def _expect(self, log: _Open, expected: Tip) -> None:
-        if not log.stat.same(self._disk.stat_path(self._path)):
+        found = self._disk.stat_path(self._path)
+        if found is None or not log.stat.same(found):
             raise fenced("log_changed", "the log that was opened is not the one in its place now")
-        length = self._disk.stat(log.handle).size
+        length = found.size
         if length != expected.length:
             raise fenced("stale_head", f"the log has {length} bytes, not {expected.length}")
         known = self._tip or Tip(length=length, last=self._read_last(length))
@@ -149,8 +150,7 @@ def last_id(data: bytes) -> EventId | None:
 
     A header holds no object, so the last `,"header":` of a line begins it (docs/format.md#events).
     """
-    line = data[data.rfind(b"\n", 0, -1) + 1 :]
-    at = line.rfind(_HEADER)
-    if at < 0 or not line.endswith(b"}}\n"):
+    at = data.rfind(_HEADER, data.rfind(b"\n", 0, -1) + 1)
+    if at < 0 or not data.endswith(b"}}\n"):
         return None
-    return EventId(sha256(line[at + len(_HEADER) : -2]).hexdigest())
+    return EventId(sha256(data[at + len(_HEADER) : -2]).hexdigest())

@@ -40,6 +40,7 @@ class DeclaredTool(Generic[P, R]):
     ) -> None:
         name = checked_name(name or getattr(function, "__name__", type(function).__name__))
         self._function = function
+        self._is_async = inspect.iscoroutinefunction(function)
         self._arguments = arguments_of(function, name)
         self.declared = replay is not None
         self._spec = ToolSpec(
@@ -66,7 +67,7 @@ class DeclaredTool(Generic[P, R]):
             return text_result(str(error), failed=True, code="bad_arguments")
         function = cast("Callable[..., object]", self._function)
         try:
-            if inspect.iscoroutinefunction(function):
+            if self._is_async:
                 value = function(**given)
             else:
                 value = await in_thread(lambda: function(**given))

@@ -10,10 +10,12 @@ acts on the outside world acts there during the rules too: give it a stand-in to
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeAlias, cast, get_args
+
+from msgspec.structs import replace
 
 from sojourn.errors import CallError
 from sojourn.format.event import ReplayRule
