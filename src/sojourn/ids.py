@@ -4,6 +4,7 @@ Imports nothing of sojourn. All are `NewType`s over `str` or `int`: a mistaken e
 them is an error of types, and none costs anything at run time.
 """
 
+from functools import lru_cache
 from hashlib import sha256
 from typing import NewType
 
@@ -44,10 +45,12 @@ Clock = NewType("Clock", int)
 """Lamport clock of an event, from 1."""
 
 
+@lru_cache(maxsize=64)
 def call_key(*, capsule: CapsuleId, requested_by: EventId, index: int) -> CallKey:
     """The key of the call at `index` in the batch that `requested_by` asked for.
 
-    Equal for all attempts, on every machine (docs/replay.md#call-key).
+    Equal for all attempts, on every machine (docs/replay.md#call-key). Each fold of the log asks
+    for the same few keys one after the other.
     """
     text = f"sojourn.call/1 {capsule} {requested_by} {index}"
     return CallKey(sha256(text.encode()).hexdigest())

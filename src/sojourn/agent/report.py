@@ -50,10 +50,13 @@ class Tally:
         self.ended: TurnEnded | TurnPaused | None = None
 
     def event(self, event: Event) -> None:
-        if isinstance(event.body, ModelOutcome):
-            self.outcomes.append(event.body)
-        elif isinstance(event.body, TurnEnded | TurnPaused):
-            self.ended = event.body
+        match event.body:
+            case ModelOutcome() as outcome:
+                self.outcomes.append(outcome)
+            case TurnEnded() | TurnPaused() as ended:
+                self.ended = ended
+            case _:
+                pass
         self._observer.event(event)
 
     def delta(self, delta: Delta) -> None:

@@ -172,21 +172,22 @@ class Runner:
         """
         task = self._calling = asyncio.current_task()
         try:
-            outcome = await call
-            self._draft(Ended(outcome=outcome))
+            self._draft(Ended(outcome=await call))
         finally:
             self._calling = None
-            await self._let_others_in()
-            while self._stops and task is not None:
-                self._stops -= 1
-                task.uncancel()
-        if task is not None and task.cancelling():
-            self._pausing = self._cancelled = True
+            await self._settle(task)
 
-    async def _let_others_in(self) -> None:
-        """Let the loop turn, though no call may ever wait: signals and other tasks get their time.
+    async def _settle(self, task: asyncio.Task[object] | None) -> None:
+        """Let the loop turn, though no call may ever wait, and hear what the task was told.
 
-        A cancellation that came too late for its call ends here, and not in the next call.
+        A stop that came too late for its call must not end the next one: it is met here.
         """
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
+        if task is None:
+            return
+        for _ in range(self._stops):
+            task.uncancel()
+        self._stops = 0
+        if task.cancelling():
+            self._pausing = self._cancelled = True

@@ -18,7 +18,6 @@ quick: Final = msgspec.json.Encoder(order="sorted").encode
 
 _plain = msgspec.json.Decoder().decode
 _as_it_stands = msgspec.json.Encoder().encode
-_MAY_BE_LARGE = re.compile(rb"[0-9]{16}|[0-9][eE]")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -94,12 +93,11 @@ def load(data: bytes, *, what: str, line: int | None = None, limit: int | None =
     """
     if limit is not None and len(data) > limit:
         _refuse("too_long", what, line or 1)
-    if not (_MAY_BE_LARGE.search(data) or _too_deep(data)):
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         # The quick way: what is encoded to the same bytes again breaks none of the other rules.
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            value = cast(JSON, _plain(data))
-            if _as_it_stands(value) == data:
-                return value
+        plain = cast(JSON, _plain(data))
+        if _as_it_stands(plain) == data and not _too_deep(data) and _in_range(plain):
+            return plain
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -162,6 +160,18 @@ class _Faults:
     def _constant(self, name: str) -> None:
         del name
         self.not_json = True
+
+
+def _in_range(value: JSON) -> bool:
+    match value:
+        case dict():
+            return all(map(_in_range, value.values()))
+        case list():
+            return all(map(_in_range, value))
+        case int() | float():
+            return abs(value) <= layout.MAX_INT
+        case _:
+            return True
 
 
 def _too_deep(data: bytes) -> bool:

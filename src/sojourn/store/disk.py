@@ -10,7 +10,9 @@ import fcntl
 import os
 import stat
 import sys
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
+
+import msgspec
 
 from sojourn.store.kernel import birth_of, sync_file_system
 from sojourn.store.mounts import network_type
@@ -29,7 +31,7 @@ _FLAGS: Final[dict[OpenMode, int]] = {
 }
 
 
-class FileStat(NamedTuple):
+class FileStat(msgspec.Struct, frozen=True, gc=False):
     """What kind of thing a path or handle is, its size in bytes, and which one it is."""
 
     kind: Kind
@@ -39,7 +41,7 @@ class FileStat(NamedTuple):
 
     def same(self, other: "FileStat | None") -> bool:
         """Whether both are one and the same file."""
-        return other is not None and (self.device, self.inode) == (other.device, other.inode)
+        return other is not None and self.inode == other.inode and self.device == other.device
 
 
 class Disk(Protocol):
@@ -199,7 +201,7 @@ class OsDisk:
     def list(self, path: str) -> tuple[tuple[str, Kind], ...]:
         try:
             with os.scandir(path) as entries:
-                return tuple(sorted((entry.name, _entry_kind(entry)) for entry in entries))
+                return tuple(sorted([(entry.name, _entry_kind(entry)) for entry in entries]))
         except FileNotFoundError:
             return ()
 
@@ -231,8 +233,8 @@ def _kind(mode: int) -> Kind:
 
 
 def _entry_kind(entry: "os.DirEntry[str]") -> Kind:
-    if entry.is_symlink():
-        return "link"
+    if entry.is_file(follow_symlinks=False):
+        return "file"
     if entry.is_dir(follow_symlinks=False):
         return "folder"
-    return "file" if entry.is_file(follow_symlinks=False) else "other"
+    return "link" if entry.is_symlink() else "other"
