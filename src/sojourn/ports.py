@@ -7,7 +7,7 @@ Nothing here does anything. Methods that may wait are async; what is machine-loc
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -73,12 +73,8 @@ class Store(Protocol):
         ...
 
     def has_blob(self, blob: BlobId) -> bool: ...
-
     def read_blob(self, blob: BlobId) -> bytes:
-        """The verified bytes.
-
-        Raises: FormatError `blob_missing` or `blob_altered`.
-        """
+        """The verified bytes. Raises: FormatError `blob_missing` or `blob_altered`."""
         ...
 
     async def put_blobs(self, blobs: Mapping[BlobId, bytes]) -> None:
@@ -174,12 +170,16 @@ class Lock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What somebody wants appended by the holder: `kind` is `message` for an input."""
+    """What somebody wants appended by the holder: an input, or an edit of the notes.
+
+    With `memory`, `text` is their whole new text, `before` the sha256 of the text that was edited.
+    """
 
     request: RequestId
     author: str
     text: str
-    kind: str = "message"
+    kind: Literal["message", "memory"] = "message"
+    before: BlobId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,6 @@ class Queue(Protocol):
         ...
 
     def jobs(self) -> tuple[Job, ...]: ...
-
     def lease(
         self, capsule: CapsuleId, worker: str, *, is_free: Callable[[CapsuleId], bool]
     ) -> Job | None:
@@ -270,7 +269,6 @@ class Model(Protocol):
 
     @property
     def issuer(self) -> Issuer: ...
-
     @property
     def profile(self) -> Profile: ...
 
@@ -291,7 +289,8 @@ class Model(Protocol):
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a tool says: parts for the model, and what it changed.
 
-    `full` is the whole output where `parts` holds a shortened one.
+    `full` is the whole output where `parts` holds a shortened one; `memory` the notes' whole new
+    text where the tool edited them.
     """
 
     parts: tuple[ContentPart, ...]
@@ -300,6 +299,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     full: bytes | None = None
     documents: tuple[DocumentChange, ...] = ()
     files: tuple[FileDigest, ...] = ()
+    memory: str | None = None
     synced: bool = True
 
 
@@ -353,6 +353,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     sandbox: Sandbox
     documents: Mapping[str, DocumentChange] = {}
+    memory: str = ""
     ask: Callable[[str], Awaitable[str]] | None = None
     on_output: Callable[[bytes], None] | None = None
 

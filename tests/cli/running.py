@@ -24,6 +24,7 @@ NAMES = [
     (r"\b[0-9a-f]{32}\b", "<random>"),
     (r"\b(call_|chatcmpl-)[0-9a-f]{22,24}\b", r"\1<random>"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<boot>"),
+    (r"\b[0-9a-f]{12}\b", "<mark>"),
     (r"(?m)^( *\d+ )[0-9a-f]{8}\b", r"\1<short>"),
     (r"\b(runner|event) [0-9a-f]{8}\b", r"\1 <short>"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 
 from sojourn.cli import reference
+from sojourn.cli.answers import ANSWERS
 from sojourn.cli.commands import COMMANDS
-from sojourn.cli.shapes import ANSWERS
 from sojourn.errors import EXIT_CODES
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -34,7 +34,9 @@ def named_command(command: str) -> str | None:
     words = shlex.split(command)
     if "sojourn" not in words or "--json" not in words or "|" in words or ">" in words:
         return None
-    return next((word for word in words[words.index("sojourn") + 1 :] if word in COMMANDS), None)
+    rest = words[words.index("sojourn") + 1 :]
+    names = [*map(" ".join, zip(rest, rest[1:], strict=False)), *rest]
+    return next((name for name in names if name in COMMANDS), None)
 
 
 def check_json(command: str, answered: Answered) -> None:
@@ -46,7 +48,7 @@ def check_json(command: str, answered: Answered) -> None:
     for number, line in enumerate(lines):
         value = json.loads(line)
         failed = number + 1 == len(lines) and "error" in value
-        schema("error" if failed else name).validate(value)
+        schema("error" if failed else name.replace(" ", "-")).validate(value)
         if failed:
             assert value["error"]["exit"] == answered.code
     assert lines, "with --json there is always an answer"

@@ -50,6 +50,7 @@ CASES = {
         tool=BOX["search"], args={"pattern": "two"}, loud={"pattern": "."}, prepare=with_files
     ),
     "shell": ToolCase(tool=BOX["shell"], args={"command": "true"}, loud={"command": "seq 1 99999"}),
+    "memory": ToolCase(tool=BOX["memory"], args={"section": "Plan", "text": "one"}),
     "todo": ToolCase(tool=BOX["todo"], args={"items": [{"text": "a"}, {"text": "b"}]}),
     "write": ToolCase(tool=BOX["write"], args={"path": "a/b.txt", "content": "one\n"}),
 }

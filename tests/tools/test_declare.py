@@ -378,6 +378,7 @@ def test_a_tool_that_is_no_function_is_checked_by_name() -> None:
 def test_the_built_in_tools_have_their_rules() -> None:
     rules = {one.spec.name: (one.spec.replay, one.spec.verify_with) for one in built_in()}
     assert rules == {
+        "memory": ("safe", ()),
         "ask": ("keyed", ()),
         "edit": ("report", ("read",)),
         "list": ("safe", ()),

@@ -37,10 +37,22 @@ COMMANDS: Final[dict[str, Listed]] = {
     "log": Listed("sojourn.cli.log:command", "Show what happened, event by event.", "Look"),
     "show": Listed("sojourn.cli.show:command", "Show one event in full.", "Look"),
     "context": Listed("sojourn.cli.context:command", "Print what a model would get now.", "Look"),
+    "memory show": Listed(
+        "sojourn.cli.memory:show", "Print the notes; --blame says who wrote each line.", "Look"
+    ),
+    "memory log": Listed("sojourn.cli.memory:log", "List the edits of the notes.", "Look"),
+    "memory diff": Listed("sojourn.cli.memory:diff", "Compare the notes at two events.", "Look"),
+    "memory edit": Listed("sojourn.cli.memory:edit", "Edit the notes.", "Run"),
     "verify": Listed("sojourn.cli.verify:command", "Check every byte of a capsule.", "Trust"),
+    "scan": Listed("sojourn.cli.scan:command", "Find likely secrets in a capsule.", "Trust"),
     "completion": Listed(
         "sojourn.cli.completion:command", "Print completion for your shell.", "Tidy"
     ),
     "version": Listed("sojourn.cli.version:command", "Print the version.", "Tidy"),
 }
-"""Every command by its name, in the order of the help."""
+"""Every command by its name, in the order of the help; one of two words lies in a group."""
+
+GROUPS: Final[dict[str, str]] = {
+    "memory": "Read and edit the agent's notes, and see how they came about.",
+}
+"""What each group of commands is for."""

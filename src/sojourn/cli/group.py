@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sojourn.cli.commands import COMMANDS
+from sojourn.cli.commands import COMMANDS, GROUPS, Listed
 from sojourn.cli.settings import global_options
 
 
@@ -40,15 +40,20 @@ class Command(click.Command):
 
 
 class LazyGroup(click.Group):
-    """`sojourn`: its commands are those of the table, imported when they are named."""
+    """`sojourn`, or the commands that begin with one word: imported when they are named.
+
+    The table of commands says which there are; a name of two words lies in the group of its first.
+    """
 
     def __init__(self, name: str, **rest: Any) -> None:
         params: list[click.Parameter] = [*(rest.pop("params", None) or []), *global_options()]
         super().__init__(name, params=params, **rest)
+        self.prefix = ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Every command, in the order of the help."""
-        return list(COMMANDS)
+        inside = (name.removeprefix(self.prefix) for name in self._inside())
+        return list(dict.fromkeys(name.partition(" ")[0] for name in inside))
 
     def get_command(
         self,
@@ -56,11 +61,16 @@ class LazyGroup(click.Group):
         cmd_name: str,
     ) -> click.Command | None:
         """The command of that name, imported now; None when there is none."""
-        listed = COMMANDS.get(cmd_name)
-        if listed is None:
+        name = self.prefix + cmd_name
+        listed = COMMANDS.get(name)
+        if listed is not None:
+            module, _, attribute = listed.place.partition(":")
+            return getattr(importlib.import_module(module), attribute)
+        if not any(other.startswith(name + " ") for other in COMMANDS):
             return None
-        module, _, attribute = listed.place.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+        group = LazyGroup(cmd_name, help=GROUPS[name], invoke_without_command=True)
+        group.prefix, group.callback = name + " ", _show_help
+        return group
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -69,8 +79,9 @@ class LazyGroup(click.Group):
 
         Raises: click.NoSuchCommand with names that come near.
         """
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise click.NoSuchCommand(args[0], possibilities=list(COMMANDS), ctx=ctx)
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            raise click.NoSuchCommand(args[0], possibilities=known, ctx=ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(
@@ -79,11 +90,12 @@ class LazyGroup(click.Group):
         formatter: click.HelpFormatter,
     ) -> None:
         """The table of commands by group; no command is imported."""
-        width = max(map(len, COMMANDS))
-        for group in dict.fromkeys(listed.group for listed in COMMANDS.values()):
+        inside = self._inside()
+        width = max(map(len, inside))
+        for group in dict.fromkeys(listed.group for listed in inside.values()):
             rows = [
                 (name.ljust(width), listed.summary)
-                for name, listed in COMMANDS.items()
+                for name, listed in inside.items()
                 if listed.group == group
             ]
             with formatter.section(group):
@@ -93,6 +105,16 @@ class LazyGroup(click.Group):
         """Commands first, then the options."""
         self.format_commands(ctx, formatter)
         format_options(self, ctx, formatter)
+
+    def _inside(self) -> dict[str, Listed]:
+        return {name: row for name, row in COMMANDS.items() if name.startswith(self.prefix)}
+
+
+def _show_help() -> None:
+    """A group that is named without a command explains itself."""
+    context = click.get_current_context()
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def format_options(

@@ -15,12 +15,13 @@ import click
 import msgspec
 
 from sojourn import errors
+from sojourn.cli.answers import ANSWERS
 from sojourn.cli.capsules import STANDINGS
 from sojourn.cli.commands import COMMANDS
-from sojourn.cli.group import Command
+from sojourn.cli.group import Command, LazyGroup
 from sojourn.cli.main import HELP_NAMES, NAME, root
 from sojourn.cli.settings import GLOBAL_OPTIONS
-from sojourn.cli.shapes import ANSWERS, SCHEMA, ErrorAnswer
+from sojourn.cli.shapes import SCHEMA, ErrorAnswer
 
 SCHEMAS: Final = Path(__file__).parent / "schemas"
 DOCUMENT: Final = Path("docs/cli.md")
@@ -94,7 +95,7 @@ def document() -> str:
 
 def schemas() -> Mapping[str, str]:
     """The text of each schema file by its name."""
-    made = {f"{name}.json": _schema(shape) for name, shape in ANSWERS.items()}
+    made = {f"{name.replace(' ', '-')}.json": _schema(shape) for name, shape in ANSWERS.items()}
     return {**made, "error.json": _schema(ErrorAnswer)}
 
 
@@ -114,17 +115,20 @@ def _anything(kind: type) -> dict[str, object]:
     raise NotImplementedError(kind)
 
 
-def _context(command: click.Command) -> click.Context:
+def _context(command: click.Command, name: str) -> click.Context:
     """A context in which the command explains itself as it does when it is run."""
     top = click.Context(root, info_name=NAME, help_option_names=HELP_NAMES)
-    return top if command is root else click.Context(command, top, command.name)
+    return top if command is root else click.Context(command, top, name)
 
 
 def _command(name: str) -> str:
-    command = root.get_command(_context(root), name)
+    command: click.Command | None = root
+    for word in name.split():
+        if isinstance(command, LazyGroup):
+            command = command.get_command(_context(root, NAME), word)
     if not isinstance(command, Command):
         raise TypeError(f"{name} is not a Command")
-    context = _context(command)
+    context = _context(command, name)
     usage = context.get_usage().removeprefix("Usage: ")
     text = cleandoc(command.help or "")
     lines = [f"## {name}", "", COMMANDS[name].summary, "", f"    {usage}", "", text, ""]
@@ -142,7 +146,7 @@ def _command(name: str) -> str:
 
 
 def _everywhere() -> str:
-    context = _context(root)
+    context = _context(root, NAME)
     rows = [
         record
         for param in root.get_params(context)

@@ -302,23 +302,3 @@ class VersionAnswer(Answer, frozen=True, kw_only=True):
     python: str
     format_write: int
     format_read: int
-
-
-ANSWERS: Final[dict[str, object]] = {
-    "completion": CompletionAnswer,
-    "context": ContextAnswer,
-    "demo": DemoAnswer,
-    "doctor": DoctorAnswer,
-    "init": InitAnswer,
-    "log": LogLine,
-    "ps": PsAnswer,
-    "resume": RunLine,
-    "run": RunLine,
-    "send": SendAnswer,
-    "show": ShowAnswer,
-    "status": StatusAnswer,
-    "verify": VerifyAnswer,
-    "version": VersionAnswer,
-    "work": WorkLine,
-}
-"""What each command prints with --json: one object, or one a line."""

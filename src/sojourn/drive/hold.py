@@ -7,7 +7,7 @@ the next opening reads the truth from the disk.
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -22,10 +22,11 @@ from sojourn.errors import FormatError, NotFoundError, SojournError, StorageErro
 from sojourn.format import layout, manifest
 from sojourn.format.blob import ref
 from sojourn.format.body import Head
-from sojourn.format.canon import load
-from sojourn.format.event import AnyBody, Configured, Event
+from sojourn.format.canon import clean_text, load
+from sojourn.format.event import AnyBody, Configured, Event, Memory
 from sojourn.format.parts import BlobRef, CallPart, Text
 from sojourn.format.timeline_write import SALT_BYTES, Chain, Line, salts, write_line
+from sojourn.format.working_memory import MAX_EDIT, add, compare, digest_of
 from sojourn.ids import BlobId, CapsuleId, EventId, MachineId, Seq
 from sojourn.ports import Randomness, Store, Tip
 from sojourn.render import blobs_needed
@@ -75,6 +76,7 @@ class Hold:
             clock=ending.clock,
         )
         self._salts = _salts(ports.randomness)
+        self._notes_written = folded.memory.digest
         self._drafts: list[Line] = []
         self._blobs: dict[BlobId, bytes] = {}
         self._batch = Seq(0)
@@ -133,7 +135,28 @@ class Hold:
         event = line.event
         self.state = evolve(self.state, event)
         self.transcript.apply(event)
+        if isinstance(event.body, Memory):
+            self.memory = add(self.memory, event.body, read_text=self.text)
         return event
+
+    def remember(
+        self,
+        text: str,
+        *,
+        origin: Literal["hand", "tool"],
+        before: BlobId | None = None,
+    ) -> Event | None:
+        """Draft the notes' new text, made from the text with digest `before` (default: the last).
+
+        None when it changes nothing. The file is written again once the event is durable. An edit
+        that came a second time, after a crash, is known by its result and its base.
+        """
+        text = self._ports.mask.text(clean_text(text)[0])
+        base = self.memory.digest if before is None else before
+        known = compare(self.memory, text.encode())
+        if known == "equal" or (known == "stale" and base != self.memory.digest):
+            return None
+        return self.draft(Memory(origin=origin, before=base, result=digest_of(text), text=text))
 
     def keep(self, data: bytes, *, media_type: str = "text/plain; charset=utf-8") -> BlobRef:
         """Keep bytes as a blob, durable with the next commit."""
@@ -164,6 +187,34 @@ class Hold:
         durable, self._drafts, self._blobs = self._drafts, [], {}
         for line in durable:
             self._observer.event(line.event)
+        if self._notes_written != self.memory.digest:
+            await self._write_notes()
+
+    async def _write_notes(self) -> None:
+        """Bring `working_memory.md` up to the log; an edit by hand that came between is kept.
+
+        A crash before it leaves an older text, which the next opening knows (F7).
+        """
+        data = self._store.read_file(layout.WORKING_MEMORY) or b""
+        found = BlobId(sha256(data).hexdigest())
+        if found != self._notes_written and compare(self.memory, data) == "hand_edit":
+            text = _edited_text(data)
+            base, self._notes_written = self._notes_written, found
+            if text is None:
+                # The next opening says what is wrong with it.
+                self._notes_written = self.memory.digest
+                return
+            if self.remember(text, origin="hand", before=base) is not None:
+                await self.commit()
+                return
+        if found != self.memory.digest:
+            try:
+                notes = self.text(self.memory.text).encode()
+                await self._store.replace_file(layout.WORKING_MEMORY, notes)
+            except SojournError as error:
+                self._dropped = error
+                raise
+        self._notes_written = self.memory.digest
 
     async def refresh(self) -> None:
         """Write the live manifest and then the ledger's tip, unless both are as they should be."""
@@ -261,6 +312,14 @@ class Hold:
                 state=self._dropped.message,
                 hint="Open the capsule again; what is on disk is the truth.",
             )
+
+
+def _edited_text(data: bytes) -> str | None:
+    """What a person wrote into the notes; None when it cannot become an edit."""
+    try:
+        return data.decode() if len(data) <= MAX_EDIT else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _salts(randomness: Randomness) -> Iterator[str]:

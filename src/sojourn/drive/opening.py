@@ -12,9 +12,9 @@ from sojourn.drive.reading import Folded, fold_capsule, judge, read_manifest
 from sojourn.errors import FormatError, HeldElsewhereError, LimitError, SojournError
 from sojourn.format import environment, index, layout, snapshot
 from sojourn.format.blob import blob_id, ref
-from sojourn.format.event import Cut, EnvironmentChanged, LockFile, Memory
-from sojourn.format.working_memory import compare
-from sojourn.ids import BlobId, CapsuleId, MachineId
+from sojourn.format.event import Cut, EnvironmentChanged, LockFile
+from sojourn.format.working_memory import MAX_EDIT, compare
+from sojourn.ids import CapsuleId, MachineId
 from sojourn.ports import HeldBy, Store
 
 
@@ -122,7 +122,7 @@ async def _recover(
         observer.note("cut a torn tail from the log; its bytes are kept as a blob")
     await _restore(store, folded, observer)
     await _hand_edits(hold, store, folded, observer)
-    await hold.refresh()
+    await _sent_edits(ports, hold)
     ports.lock.settled(hold.capsule)
     return hold
 
@@ -167,20 +167,26 @@ async def _hand_edits(hold: Hold, store: Store, folded: Folded, observer: Observ
             text = hold.text(folded.memory.text)
             await store.replace_file(layout.WORKING_MEMORY, text.encode())
         case "hand_edit":
-            await _take_hand_edit(hold, store, folded.memory.digest, data or b"")
+            _take_hand_edit(hold, data or b"")
             observer.note("working_memory.md was edited by hand; the edit is in the log now")
     if _environment_changed(hold, store, folded.environment):
         observer.note("the files of environment/ changed; the change is in the log now")
 
 
-MEMORY_EDIT_BYTES = 256 * 1024
-"""A longer edit is refused: every later request would hold it."""
+async def _sent_edits(ports: Ports, hold: Hold) -> None:
+    """Edits of the notes that were accepted while nobody held the capsule; then all is durable."""
+    edits = [item for item in ports.inbox.items(hold.capsule) if item.message.kind == "memory"]
+    for item in edits:
+        hold.remember(item.message.text, origin="hand", before=item.message.before)
+    await hold.refresh()
+    for item in edits:
+        ports.inbox.remove(hold.capsule, item)
 
 
-async def _take_hand_edit(hold: Hold, store: Store, before: BlobId | None, data: bytes) -> None:
-    if len(data) > MEMORY_EDIT_BYTES:
+def _take_hand_edit(hold: Hold, data: bytes) -> None:
+    if len(data) > MAX_EDIT:
         raise LimitError(
-            f"working_memory.md has {len(data):,} bytes, more than {MEMORY_EDIT_BYTES:,}",
+            f"working_memory.md has {len(data):,} bytes, more than {MAX_EDIT:,}",
             code="memory_too_long",
             state="Nothing was changed; the file is as it was left.",
             hint="Shorten it and open the capsule again.",
@@ -196,11 +202,7 @@ async def _take_hand_edit(hold: Hold, store: Store, before: BlobId | None, data:
             hint="Save the file as UTF-8 and open the capsule again.",
             file=layout.WORKING_MEMORY,
         ) from error
-    text = hold.mask.text(written)
-    hold.draft(Memory(origin="hand", before=before, result=blob_id(text.encode()), text=text))
-    if text != written:
-        await hold.commit()
-        await store.replace_file(layout.WORKING_MEMORY, text.encode())
+    hold.remember(written, origin="hand")
 
 
 def _environment_changed(hold: Hold, store: Store, before: EnvironmentChanged | None) -> bool:

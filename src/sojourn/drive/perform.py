@@ -113,6 +113,9 @@ class Performer:
             failure = Failure(code="stopped", message=STOPPED_TOOL)
             status = "unknown"
         full = None if result.full is None else self.hold.keep(result.full)
+        if result.memory is not None:
+            # Before the outcome, in one append: a tool that edits notes may run again (F7).
+            self.hold.remember(result.memory, origin="tool")
         return ToolOutcome(
             turn=turn,
             call=effect.key,
@@ -146,6 +149,7 @@ class Performer:
             workspace=self.workspace,
             sandbox=self.sandbox,
             documents=dict(self.hold.transcript.documents),
+            memory=self.hold.text(self.hold.memory.text),
             ask=self.ask,
             on_output=show,
         )

@@ -153,7 +153,9 @@ class Runner:
                 return
             self._heard.append(item)
             message = item.message
-            if message.request not in self.hold.transcript.requests:
+            if message.kind == "memory":
+                self.hold.remember(message.text, origin="hand", before=message.before)
+            elif message.request not in self.hold.transcript.requests:
                 parts = (TextPart(text=message.text),)
                 said = Input(request=message.request, author=message.author, parts=parts)
                 self._draft(Heard(input=said))

@@ -98,7 +98,7 @@ def _names(spec: Environment) -> Iterator[Fault]:
 
 def _places(spec: Environment) -> Iterator[Fault]:
     """Files that do not lie where files of the environment may lie."""
-    for field, locked in (("python", spec.python), ("node", spec.node)):
+    for field, locked in (("python", spec.python), ("node", spec.nodejs)):
         if locked is None:
             continue
         if locked.lock is not None and not _is_beside(locked.lock):
@@ -111,7 +111,8 @@ def _places(spec: Environment) -> Iterator[Fault]:
         unsafe = paths.unsafe(file.path)
         if unsafe is not None:
             yield ("files", index, "path"), f"{file.path!r}: {unsafe}"
-    if spec.base is not None and (spec.base.kind == "oci") != (spec.base.image is not None):
+    ground = spec.ground
+    if ground is not None and (ground.kind == "oci") != (ground.image is not None):
         yield ("base",), "an image goes with the kind `oci`, and with no other"
 
 
@@ -140,7 +141,7 @@ def check_locks(environment: Environment, files: Mapping[str, bytes], *, spec: b
         (("files", index, "from"), file.source, None)
         for index, file in enumerate(environment.files)
     ]
-    for field, locked in (("python", environment.python), ("node", environment.node)):
+    for field, locked in (("python", environment.python), ("node", environment.nodejs)):
         if locked is not None and locked.lock is not None:
             wanted.append(((field, "lock"), locked.lock, locked.lock_sha256))
     for path, name, digest in wanted:

@@ -3,7 +3,7 @@
 docs/format.md#environment is the specification. Fields that are not here are kept and not read.
 """
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -129,13 +129,17 @@ class Needs(_Part, frozen=True, kw_only=True):
     gpu: str | bool | None = None
 
 
-class Environment(_Part, frozen=True, kw_only=True):
+NAMES: Final = {"ground": "base", "nodejs": "node"}
+"""What these fields are called in the file."""
+
+
+class Environment(_Part, frozen=True, kw_only=True, rename=NAMES):
     """What is wanted; a field that is absent asks for nothing."""
 
     format: str
-    base: Machine | None = None
+    ground: Machine | None = None
     python: Locked | None = None
-    node: Locked | None = None
+    nodejs: Locked | None = None
     apt: Packages | None = None
     files: tuple[PlacedFile, ...] = ()
     env: dict[str, str] = {}

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from sojourn.format import layout
 from sojourn.format.event import Memory
 from sojourn.format.parts import BlobRef, Text
 from sojourn.ids import BlobId
@@ -31,6 +32,9 @@ class Fold:
     earlier: tuple[frozenset[BlobId], ...] = ()
     written: bool = False
 
+
+MAX_EDIT: Final = 256 * layout.KIB
+"""Bytes of notes above which an edit is refused: every later request would hold them."""
 
 START = Fold()
 """No notes yet."""

@@ -20,7 +20,7 @@ class FolderFiles:
 
     def log(self) -> Iterable[bytes] | None:
         """The log in chunks of 1 MiB, None when there is none."""
-        return None if self.size(layout.TIMELINE) is None else self._chunks(layout.TIMELINE)
+        return None if self.size(layout.TIMELINE) is None else self.chunks(layout.TIMELINE)
 
     def paths(self) -> Iterable[str]:
         """Every file but the blobs; links and the like are named too, and read as absent."""
@@ -70,11 +70,12 @@ class FolderFiles:
         if self.size(path) is None:
             return None
         digest = sha256()
-        for chunk in self._chunks(path):
+        for chunk in self.chunks(path):
             digest.update(chunk)
         return digest.hexdigest()
 
-    def _chunks(self, path: str) -> Iterator[bytes]:
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """A file's bytes in pieces of 1 MiB, none when there is no file."""
         with self._open(path) as handle:
             while handle is not None and (data := os.read(handle, CHUNK)):
                 yield data

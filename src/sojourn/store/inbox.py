@@ -7,13 +7,15 @@ order of acceptance. Whatever else lies in the folder blocks nobody.
 import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 from sojourn.errors import FormatError, LimitError, UsageError
 from sojourn.format.canon import clean_text, encode, load
+from sojourn.format.parts import Digest
 from sojourn.ids import CapsuleId, RequestId
 from sojourn.ports import InboxItem, Message
 from sojourn.store.disk import Disk, OsDisk
@@ -28,12 +30,13 @@ REFUSED: Final = "refused"
 _NAME: Final = re.compile(r"(?P<number>[0-9]{8,})-(?P<request>[0-9a-f]{32})\.json")
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True):
+class _File(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     v: int
     request: RequestId
     author: str
     text: str
-    kind: str
+    kind: Literal["message", "memory"]
+    before: Digest | None = None
 
 
 class FolderInbox:
@@ -149,7 +152,13 @@ class FolderInbox:
             return None
         if found.v != 1 or _digest(found.request) not in name:
             return None
-        return Message(request=found.request, author=found.author, text=found.text, kind=found.kind)
+        return Message(
+            request=found.request,
+            author=found.author,
+            text=found.text,
+            kind=found.kind,
+            before=found.before,
+        )
 
     def _foreign(self, folder: str) -> Iterator[str]:
         for name, kind in self._disk.list(folder):
@@ -196,12 +205,18 @@ class FolderInbox:
 
 def _encoded(message: Message) -> tuple[bytes, Message]:
     """A message's bytes, and the message as it will be read again."""
-    request, author, text, kind = (
-        clean_text(part)[0]
-        for part in (message.request, message.author, message.text, message.kind)
+    request, author, text = (
+        clean_text(part)[0] for part in (message.request, message.author, message.text)
     )
-    message = Message(request=RequestId(request), author=author, text=text, kind=kind)
-    file = _File(v=1, request=message.request, author=author, text=text, kind=kind)
+    message = replace(message, request=RequestId(request), author=author, text=text)
+    file = _File(
+        v=1,
+        request=message.request,
+        author=author,
+        text=text,
+        kind=message.kind,
+        before=message.before,
+    )
     data = encode(file) + b"\n"
     if len(data) > MESSAGE_LIMIT:
         raise LimitError(

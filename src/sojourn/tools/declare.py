@@ -181,15 +181,7 @@ def _bounded(result: ToolResult) -> ToolResult:
     if tuple(parts) == result.parts:
         return result
     full = result.full or "\n".join(whole).encode()
-    return ToolResult(
-        parts=tuple(parts),
-        failed=result.failed,
-        code=result.code,
-        full=full,
-        documents=result.documents,
-        files=result.files,
-        synced=result.synced,
-    )
+    return msgspec.structs.replace(result, parts=tuple(parts), full=full)
 
 
 async def in_thread(call: Callable[[], T]) -> T:

@@ -24,6 +24,7 @@ def text_result(
     full: bytes | None = None,
     documents: tuple[DocumentChange, ...] = (),
     files: tuple[FileDigest, ...] = (),
+    memory: str | None = None,
     synced: bool = True,
 ) -> ToolResult:
     """A result of one text; where that must be shortened, `full` keeps all of it.
@@ -41,6 +42,7 @@ def text_result(
         full=full,
         documents=documents,
         files=files,
+        memory=memory,
         synced=synced,
     )
 

@@ -10,6 +10,7 @@ from sojourn.tools.ask import ask_person
 from sojourn.tools.declare import DeclaredTool, checked_name, tool
 from sojourn.tools.edit import edit_file
 from sojourn.tools.list import list_files
+from sojourn.tools.memory import keep_notes
 from sojourn.tools.read import read_file
 from sojourn.tools.search import search_files
 from sojourn.tools.shell import run_shell
@@ -27,6 +28,7 @@ def built_in() -> tuple[Tool, ...]:
         ask_person,
         edit_file,
         list_files,
+        keep_notes,
         read_file,
         search_files,
         run_shell,

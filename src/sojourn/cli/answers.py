@@ -1,0 +1,51 @@
+"""Which object each command prints with --json; the schemas of cli/schemas/ are made from it."""
+
+from typing import Final
+
+from sojourn.cli.shapes import (
+    CompletionAnswer,
+    ContextAnswer,
+    DemoAnswer,
+    DoctorAnswer,
+    InitAnswer,
+    LogLine,
+    PsAnswer,
+    RunLine,
+    SendAnswer,
+    ShowAnswer,
+    StatusAnswer,
+    VerifyAnswer,
+    VersionAnswer,
+    WorkLine,
+)
+from sojourn.cli.shapes_memory import (
+    MemoryDiffAnswer,
+    MemoryEditAnswer,
+    MemoryLogAnswer,
+    MemoryShowAnswer,
+)
+from sojourn.cli.shapes_trust import ScanAnswer
+
+ANSWERS: Final[dict[str, object]] = {
+    "completion": CompletionAnswer,
+    "context": ContextAnswer,
+    "demo": DemoAnswer,
+    "doctor": DoctorAnswer,
+    "init": InitAnswer,
+    "log": LogLine,
+    "memory diff": MemoryDiffAnswer,
+    "memory edit": MemoryEditAnswer,
+    "memory log": MemoryLogAnswer,
+    "memory show": MemoryShowAnswer,
+    "ps": PsAnswer,
+    "resume": RunLine,
+    "run": RunLine,
+    "scan": ScanAnswer,
+    "send": SendAnswer,
+    "show": ShowAnswer,
+    "status": StatusAnswer,
+    "verify": VerifyAnswer,
+    "version": VersionAnswer,
+    "work": WorkLine,
+}
+"""What each command prints with --json: one object, or one a line."""
