@@ -59,7 +59,8 @@ def _collect(value: object, found: list[BlobRef]) -> None:
     elif isinstance(value, BlobRef):
         found.append(value)
     else:
-        for name in _HOLDERS.get(kind) or _holders(kind):
+        names = _HOLDERS.get(kind)
+        for name in _holders(kind) if names is None else names:
             held = cast(object, getattr(value, name))
             if held and type(held) is not str:
                 _collect(held, found)

@@ -5,25 +5,28 @@ docs/format.md#chains, #order and #damage are the specification. `find` looks an
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias, cast
 
 from sojourn.format import layout
 from sojourn.format.body import Head
 from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
-from sojourn.format.event import IDENTITY_KINDS, Event, ModelIntent, TurnTaken, Unknown
+from sojourn.format.event import IDENTITY_KINDS, Created, Event, ModelIntent, TurnTaken, Unknown
 from sojourn.format.failures import Code
+from sojourn.format.line import Bad
 from sojourn.ids import Clock, Epoch, EventId, Incarnation, MachineId, Seq
 
 ChainKey: TypeAlias = tuple[MachineId, Incarnation]
 
-_Headed: TypeAlias = TurnTaken | ModelIntent | Forked | Claimed | Sealed | Unknown
-
 KEPT = 16
 """Bytes that are kept of each id, so that the ids of a log of a gigabyte fit into memory."""
 
-HEADED = frozenset((TurnTaken, ModelIntent, Forked, Claimed, Sealed, Unknown))
+HEADED: Final = (TurnTaken, ModelIntent, Forked, Claimed, Sealed, Unknown)
 """Bodies that may name heads."""
+
+NOTED: Final = frozenset((*HEADED, Created))
+"""These, and those that may give a capsule its id."""
 
 FRESH = 1024
 """How many ids are packed at once."""
@@ -59,26 +62,28 @@ class _Ids:
         self._starts = [0]
         self._runs = [bytearray()]
         self._fresh: list[EventId] = []
-        self._next = 0
 
     def add(self, seq: int, event: EventId) -> None:
         """Keep the id; one that is there stays."""
-        if seq != self._next:
-            if seq < self._next:
-                return
+        following = self._starts[-1] + len(self._runs[-1]) // KEPT + len(self._fresh)
+        if seq < following:
+            return
+        if seq > following:
             self._pack()
             self._starts.append(seq)
             self._runs.append(bytearray())
-        self._next = seq + 1
-        self._fresh.append(event)
+        self.extend([event])
+
+    def extend(self, events: list[EventId]) -> None:
+        """Keep the ids that follow the last one."""
+        self._fresh += events
         if len(self._fresh) >= FRESH:
             self._pack()
 
     def _pack(self) -> None:
-        if self._fresh:
-            packed = "".join([event[: 2 * KEPT] for event in self._fresh])
-            self._runs[-1] += bytes.fromhex(packed)
-            self._fresh.clear()
+        packed = "".join([event[: 2 * KEPT] for event in self._fresh])
+        self._runs[-1] += bytes.fromhex(packed)
+        self._fresh.clear()
 
     def get(self, seq: int) -> str | None:
         """The beginning of the id with this seq, None when it is not known."""
@@ -215,31 +220,50 @@ class Chains:
         if header.kind in IDENTITY_KINDS:
             self.identities.append(event.id)
 
-    def follow(self, event: Event) -> bool:
-        """Take note of an event that is in its place without any doubt: the quick way."""
-        header, chain, last = event.header, self._current, self.last
-        if chain is None or last is None:
-            return False
-        tip, before, clock = chain.tip, last.header, header.clock
-        if (
-            header.prev != tip.id
-            or header.machine != before.machine
-            or header.incarnation != before.incarnation
-            or header.seq != tip.seq + 1
-            or header.epoch != tip.epoch
-            or not 0 < clock - self._clock <= layout.MAX_CLOCK_JUMP
-            or (header.batch != tip.batch and header.batch != header.seq)
-            or header.kind in IDENTITY_KINDS
-            or chain.others
-            or (type(event.body) in HEADED and self._find_in_heads(event) is not None)
-        ):
-            return False
-        tip.id, tip.seq, tip.batch, tip.clock = event.id, header.seq, header.batch, clock
-        chain.ids.add(header.seq, event.id)
+    def follow(self, events: Sequence[Event | Bad], start: int, end: int) -> list[Event]:
+        """Take note of events that are in their place without any doubt: the quick way.
+
+        Gives those from `start` on, up to the first that needs a closer look.
+        """
+        chain, before = self._current, self.last
+        if chain is None or before is None or chain.others:
+            return []
+        tip, clock, ids = chain.tip, self._clock, list[EventId]()
+        machine, incarnation = before.header.machine, before.header.incarnation
+        head, seq, batch, epoch = tip.id, tip.seq, tip.batch, tip.epoch
+        for at in range(start, end):
+            event = events[at]
+            if type(event) is not Event:
+                break
+            header = event.header
+            seq += 1
+            if (
+                header.prev != head
+                or header.seq != seq
+                or header.machine != machine
+                or header.incarnation != incarnation
+                or header.epoch != epoch
+                or not clock < header.clock <= clock + layout.MAX_CLOCK_JUMP
+                or (header.batch != batch and header.batch != seq)
+                or (type(event.body) in NOTED and not self._is_plain(event))
+            ):
+                break
+            head, batch, clock = event.id, header.batch, header.clock
+            ids.append(head)
+        if not ids:
+            return []
+        taken = cast(list[Event], events[start : start + len(ids)])
+        self._highest = self.last = last = taken[-1]
+        chain.ids.extend(ids)
         chain.unreadable = self._unreadable
+        tip.id, tip.seq, tip.batch, tip.clock = head, last.header.seq, batch, clock
         self._clock = clock
-        self._highest = self.last = event
-        return True
+        return taken
+
+    def _is_plain(self, event: Event) -> bool:
+        if event.header.kind in IDENTITY_KINDS:
+            return False
+        return not _heads(event) or self._find_in_heads(event) is None
 
     def find(self, event: Event) -> Code | None:
         """What is wrong with the event's place: the first that docs/format.md#damage lists."""
@@ -307,7 +331,7 @@ def _place(event: Event) -> tuple[int, str, str, int, str]:
 
 def _heads(event: Event) -> tuple[Head, ...]:
     body = event.body
-    return body.heads if isinstance(body, _Headed) else ()
+    return body.heads if isinstance(body, HEADED) else ()
 
 
 def _find_identity(event: Event, *, first: bool) -> Code | None:

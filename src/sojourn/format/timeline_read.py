@@ -3,7 +3,6 @@
 One reader for opening, looking, moving and verifying. Bytes are pushed in, memory is bounded.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -157,27 +156,27 @@ class Reader:
         self._pass_marks()
 
     def feed(self, chunk: bytes) -> list[Item]:
-        """What the bytes complete; chunks of about 64 KiB are quickest."""
+        """What the bytes complete; chunks of about 64 KiB are quickest: they stay in the cache."""
         return self.numbered(chunk)[1]
 
     def numbered(self, chunk: bytes) -> tuple[list[int], list[Item]]:
         """As `feed`, and the line of each, from 1; 0 for the whole file."""
         if self._skipped:
             chunk = self._skip(chunk)
-        held = self._held.size if self._held else 0
-        self._data = self._tail + chunk
-        self._data_at = self._offset + held
-        lines = self._data.split(b"\n")
-        self._tail = lines.pop()
-        self._take(lines)
-        if len(self._tail) > layout.MAX_BATCH:
-            self._release()
-            self._hash_to(self._offset)
-            self._sound = self._digest.copy()
-            self._skipped = len(self._tail)
-            self._tail = b""
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            self._data = self._tail + chunk[:end]
+            self._data_at = self._offset + (self._held.size if self._held else 0)
+            self._tail = chunk[end:]
+            lines = self._data.split(b"\n")
+            lines.pop()
+            self._take(lines)
+        else:
+            self._tail += chunk
         if self._held is None:
-            self._hash_to(self._offset + self._skipped)
+            self._hash_to(self._offset)
+        if len(self._tail) > layout.MAX_BATCH:
+            self._begin_to_skip()
         return self._give()
 
     def finish(self, *, same_boot: bool) -> Ending:
@@ -218,26 +217,24 @@ class Reader:
 
     def _take(self, lines: list[bytes]) -> None:
         """The quick way for sound lines; all others go through `_take_slowly`."""
-        read, follow = self._line_reader.read, self._chains.follow
-        found, numbers = self._found.append, self._numbers.append
-        count, offset, holding = self._lines, self._offset, self._held is not None
-        next_mark = self._marks[0] if self._marks else sys.maxsize
-        for line in lines:
-            result = read(line)
-            if not holding and type(result) is Event and follow(result):
-                count += 1
-                offset += len(line) + 1
-                found(result)
-                numbers(count)
-                if offset < next_mark:
-                    continue
-                self._lines, self._offset = count, offset
+        results = self._line_reader.read_all(lines)
+        # Where a mark lies among the lines, each is taken alone.
+        far = not self._marks or self._data_at + len(self._data) < self._marks[0]
+        at = 0
+        while at < len(lines):
+            end = len(lines) if far else at + 1
+            sound = [] if self._held else self._chains.follow(results, at, end)
+            if sound:
+                end = at + len(sound)
+                self._found += sound
+                self._numbers += range(self._lines + 1, self._lines + len(sound) + 1)
+                self._lines += len(sound)
+                self._offset += sum(map(len, lines[at:end])) + len(sound)
             else:
-                self._lines, self._offset = count, offset
-                self._take_slowly(line, result)
-            next_mark = self._pass_marks()
-            count, offset, holding = self._lines, self._offset, self._held is not None
-        self._lines, self._offset = count, offset
+                end = at + 1
+                self._take_slowly(lines[at], results[at])
+            at = end
+            self._pass_marks()
 
     def _take_slowly(self, line: bytes, result: Event | Bad) -> None:
         if self._held is not None:
@@ -311,6 +308,16 @@ class Reader:
             self._hashed += len(line) + 1
             self._settle(line, self._line_reader.read(line), hold=False)
 
+    def _begin_to_skip(self) -> None:
+        """Keep no more of a line that is longer than any append."""
+        self._release()
+        self._hash_to(self._offset)
+        self._sound = self._digest.copy()
+        self._digest.update(self._tail)
+        self._skipped = len(self._tail)
+        self._hashed += self._skipped
+        self._tail = b""
+
     def _skip(self, chunk: bytes) -> bytes:
         """Drop the bytes of a line that is longer than any append."""
         end = chunk.find(b"\n") + 1 or len(chunk)
@@ -332,14 +339,13 @@ class Reader:
             self._digest.update(view[self._hashed - self._data_at : offset - self._data_at])
             self._hashed = offset
 
-    def _pass_marks(self) -> int:
-        """Compare with what is known up to here; the next length to look at."""
+    def _pass_marks(self) -> None:
+        """Compare with what is known up to here."""
         while self._marks and self._offset >= self._marks[0]:
             length = self._marks.pop(0)
             for mark in self._known:
                 if mark.length == length:
                     self._check_mark(mark)
-        return self._marks[0] if self._marks else sys.maxsize
 
     def _check_mark(self, mark: Known) -> None:
         self._hash_to(self._offset)
