@@ -28,7 +28,7 @@ BENCH = "verify"
 LIMIT = "msgspec alone"
 GOAL_TIME = 6.0
 GOAL_MEGABYTES = 100.0
-CHUNK = 1 << 20
+CHUNK = 1 << 16
 MEMORY = "--memory-of"
 
 

@@ -30,7 +30,7 @@ from sojourn.ids import CallKey, CapsuleId, EventId, RunnerId, TurnId, call_key
 CallState: TypeAlias = Literal["asked", "started", "done", "failed", "unknown", "again"]
 
 
-class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
+class OpenCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One call of the last reply: `again` when a person decided on one more attempt."""
 
     key: CallKey
@@ -47,7 +47,7 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in ("done", "failed", "unknown")
 
 
-class TurnState(msgspec.Struct, frozen=True, kw_only=True):
+class TurnState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All that the next step depends on, folded from the log.
 
     `unseen` are inputs that no model call has been asked about; `model` the open model call;
@@ -78,22 +78,27 @@ class TurnState(msgspec.Struct, frozen=True, kw_only=True):
 
 def evolve(state: TurnState, event: Event) -> TurnState:
     """The state after one more event of the log; events it does not know change only `last`."""
-    state = replace(state, last=event.id)
-    body = event.body
+    body, last = event.body, event.id
+    # What comes with every step stands first: a long log is folded much quicker so.
     match body:
-        case Created():
-            return replace(state, capsule=CapsuleId(event.id))
-        case Forked():
-            return replace(state, capsule=CapsuleId(event.id))
-        case Claimed():
-            return replace(state, capsule=body.capsule)
-        case Input():
-            return replace(state, unseen=(*state.unseen, event.id))
-        case TurnTaken():
-            return _taken(state, body)
+        case ToolOutcome():
+            return _put(state, last, body.call, state_=body.status)
+        case ToolIntent():
+            return _put(
+                state,
+                last,
+                body.call,
+                state_="started",
+                recorded=body.replay,
+                attempt=body.attempt,
+                runner=body.runner,
+            )
+        case ModelOutcome():
+            return _replied(state, last, body)
         case ModelIntent():
             return replace(
                 state,
+                last=last,
                 model=body.call,
                 model_issuer=body.issuer,
                 model_runner=body.runner,
@@ -101,36 +106,39 @@ def evolve(state: TurnState, event: Event) -> TurnState:
                 unseen=(),
                 answered=False,
             )
-        case ModelOutcome():
-            return _replied(state, event.id, body)
-        case ToolIntent():
-            return _put(
-                state,
-                body.call,
-                state_="started",
-                recorded=body.replay,
-                attempt=body.attempt,
-                runner=body.runner,
-            )
-        case ToolOutcome():
-            return _put(state, body.call, state_=body.status)
+        case Created() | Forked():
+            return replace(state, last=last, capsule=CapsuleId(last))
+        case Claimed():
+            return replace(state, last=last, capsule=body.capsule)
+        case Input():
+            return replace(state, last=last, unseen=(*state.unseen, last))
+        case TurnTaken():
+            return _taken(state, last, body)
         case Settled():
-            return _decided(state, body)
+            return _decided(state, last, body)
         case TurnPaused():
-            return replace(state, paused=body.reason, question=body.call)
+            return replace(state, last=last, paused=body.reason, question=body.call)
         case TurnEnded():
             return replace(
-                state, turn=None, runner=None, paused=None, question=None, calls=(), model_calls=0
+                state,
+                last=last,
+                turn=None,
+                runner=None,
+                paused=None,
+                question=None,
+                calls=(),
+                model_calls=0,
             )
         case _:
-            return state
+            return replace(state, last=last)
 
 
-def _taken(state: TurnState, body: TurnTaken) -> TurnState:
+def _taken(state: TurnState, last: EventId, body: TurnTaken) -> TurnState:
     fresh = state.turn is None
     waits = state.question is not None
     return replace(
         state,
+        last=last,
         turn=body.turn,
         runner=body.runner,
         paused=state.paused if waits else None,
@@ -140,25 +148,25 @@ def _taken(state: TurnState, body: TurnTaken) -> TurnState:
     )
 
 
-def _replied(state: TurnState, event: EventId, body: ModelOutcome) -> TurnState:
-    state = replace(state, model=None, model_issuer=None, model_runner=None, answered=False)
+def _replied(state: TurnState, last: EventId, body: ModelOutcome) -> TurnState:
+    state = replace(
+        state, last=last, model=None, model_issuer=None, model_runner=None, answered=False
+    )
     if body.status != "done" or state.capsule is None:
         return replace(state, stalled=state.stalled + 1)
-    asked = [part for part in body.parts if isinstance(part, CallPart)]
-    calls = tuple(
-        OpenCall(
-            key=call_key(capsule=state.capsule, requested_by=event, index=index),
-            index=index,
-            tool=part.tool,
-        )
-        for index, part in enumerate(asked)
-    )
+    calls: list[OpenCall] = []
+    for part in body.parts:
+        if isinstance(part, CallPart):
+            index = len(calls)
+            key = call_key(capsule=state.capsule, requested_by=last, index=index)
+            calls.append(OpenCall(key=key, index=index, tool=part.tool))
     rests = not calls and body.stop != "paused"
-    return replace(state, reply=event, calls=calls, answered=rests, stalled=0)
+    return replace(state, reply=last, calls=tuple(calls), answered=rests, stalled=0)
 
 
 def _put(
     state: TurnState,
+    last: EventId,
     key: CallKey,
     *,
     state_: CallState,
@@ -166,30 +174,29 @@ def _put(
     attempt: int | None = None,
     runner: RunnerId | None = None,
 ) -> TurnState:
-    calls = tuple(
-        replace(
-            call,
-            state=state_,
-            recorded=recorded or call.recorded,
-            attempt=call.attempt if attempt is None else attempt,
-            runner=runner or call.runner,
-        )
-        if call.key == key
-        else call
-        for call in state.calls
-    )
-    return replace(state, calls=calls)
+    for at, call in enumerate(state.calls):
+        if call.key == key:
+            changed = replace(
+                call,
+                state=state_,
+                recorded=recorded or call.recorded,
+                attempt=call.attempt if attempt is None else attempt,
+                runner=runner or call.runner,
+            )
+            calls = (*state.calls[:at], changed, *state.calls[at + 1 :])
+            return replace(state, last=last, calls=calls)
+    return replace(state, last=last)
 
 
-def _decided(state: TurnState, body: Settled) -> TurnState:
+def _decided(state: TurnState, last: EventId, body: Settled) -> TurnState:
     if state.question != body.call:
-        return state
-    state = replace(state, paused=None, question=None)
+        return replace(state, last=last)
+    state = replace(state, last=last, paused=None, question=None)
     match body.decision:
         case "retry":
-            return _put(state, body.call, state_="again")
+            return _put(state, last, body.call, state_="again")
         case "done" | "failed":
-            return _put(state, body.call, state_=body.decision)
+            return _put(state, last, body.call, state_=body.decision)
         case "skip":
             return state
         case _:

@@ -125,7 +125,16 @@ class Transcript:
     def apply(self, event: Event) -> None:
         """Take in the log's next event; unknown kinds and redacted bodies change nothing."""
         body = event.body
+        # What comes with every step stands first: a long log is folded much quicker so.
         match body:
+            case ToolOutcome():
+                self._returned(event.id, body)
+            case ToolIntent():
+                self._update(body.call, started=True, replay=body.replay)
+            case ModelOutcome():
+                self._replied(event.id, body)
+            case ModelIntent():
+                self._unseen.clear()
             case Created():
                 self.capsule = CapsuleId(event.id)
             case Forked():
@@ -139,14 +148,6 @@ class Transcript:
                 self.entries.append(Said(event=event.id, author=body.author, parts=body.parts))
             case TurnTaken():
                 self._boot_changed(event.id, body)
-            case ModelIntent():
-                self._unseen.clear()
-            case ModelOutcome():
-                self._replied(event.id, body)
-            case ToolIntent():
-                self._update(body.call, started=True, replay=body.replay)
-            case ToolOutcome():
-                self._returned(event.id, body)
             case Settled():
                 self._settled(event.id, body)
             case Memory():
@@ -189,11 +190,12 @@ class Transcript:
         completed = body.status == "done"
         calls: list[Call] = []
         if completed and self.capsule is not None:
-            asked = [part for part in body.parts if isinstance(part, CallPart)]
-            for index, part in enumerate(asked):
-                key = call_key(capsule=self.capsule, requested_by=event, index=index)
-                self._where[key] = (len(self.entries), index)
-                calls.append(Call(key=key, part=part, verify_with=self._verify_with(part.tool)))
+            for part in body.parts:
+                if isinstance(part, CallPart):
+                    index = len(calls)
+                    key = call_key(capsule=self.capsule, requested_by=event, index=index)
+                    self._where[key] = (len(self.entries), index)
+                    calls.append(Call(key=key, part=part, verify_with=self._verify_with(part.tool)))
         self.entries.append(
             Replied(
                 event=event,

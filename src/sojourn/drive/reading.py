@@ -20,6 +20,9 @@ from sojourn.format.working_memory import Fold, add
 from sojourn.ids import CapsuleId, Epoch, MachineId
 from sojourn.ports import Store
 
+KEPT = frozenset((Memory, EnvironmentChanged))
+"""Bodies that are folded here."""
+
 TAIL_CODES = ("log_shorter", "log_replaced")
 """Failures that say that the log is not the one that was seen here before."""
 
@@ -100,16 +103,23 @@ class _Folding:
         self.last_time: str | None = None
 
     def take(self, found: Iterable[Event | Damage]) -> None:
+        state, apply, last = self.state, self.transcript.apply, None
         for event in found:
             if isinstance(event, Damage):
                 continue
-            self.state = evolve(self.state, event)
-            self.transcript.apply(event)
-            self.last_time = event.header.time
-            if isinstance(event.body, Memory):
-                self.memory = add(self.memory, event.body, read_text=self._text)
-            elif isinstance(event.body, EnvironmentChanged):
-                self.environment = event.body
+            state, last = evolve(state, event), event
+            apply(event)
+            if type(event.body) in KEPT:
+                self._keep(event.body)
+        self.state = state
+        if last is not None:
+            self.last_time = last.header.time
+
+    def _keep(self, body: object) -> None:
+        if isinstance(body, Memory):
+            self.memory = add(self.memory, body, read_text=self._text)
+        elif isinstance(body, EnvironmentChanged):
+            self.environment = body
 
     def _text(self, ref: BlobRef) -> str:
         return (_blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")

@@ -1,7 +1,9 @@
 """Blobs: bytes that are named by their sha256 (docs/format.md#blobs)."""
 
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from typing import Final, cast, get_args
+from operator import attrgetter
+from typing import Final, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -44,43 +46,62 @@ def check(name: BlobId, data: bytes | None, *, size: int | None = None) -> bytes
     return data
 
 
-def refs(body: object) -> list[BlobRef]:
-    """Every reference in a body, in typed positions: none that a text could forge."""
+def refs(body: object) -> Sequence[BlobRef]:
+    """Every reference in a body, in typed positions and any order: none that a text could forge."""
+    if (_HOLDERS.get(type(body)) or _holders(type(body))) is _none:
+        return ()
     found: list[BlobRef] = []
-    _collect(body, found)
+    waiting = [body]
+    for value in waiting:
+        kind = type(value)
+        if kind is BlobRef:
+            found.append(cast(BlobRef, value))
+            continue
+        for held in (_HOLDERS.get(kind) or _holders(kind))(value):
+            if held and type(held) is not str:
+                waiting.append(held)
     return found
 
 
-def _collect(value: object, found: list[BlobRef]) -> None:
-    kind = type(value)
-    if kind is tuple:
-        for item in cast(tuple[object, ...], value):
-            _collect(item, found)
-    elif isinstance(value, BlobRef):
-        found.append(value)
-    else:
-        names = _HOLDERS.get(kind)
-        for name in _holders(kind) if names is None else names:
-            held = cast(object, getattr(value, name))
-            if held and type(held) is not str:
-                _collect(held, found)
+_Holders: TypeAlias = Callable[[object], Iterable[object]]
+"""Gives the values that may hold a reference, however deep."""
+
+_HOLDERS: Final[dict[type, _Holders]] = {}
+"""What `_holders` made, looked up for every event."""
 
 
-_HOLDERS: Final[dict[type, tuple[str, ...]]] = {}
-"""What `_holders` found, looked up for every event."""
+def _holders(kind: type) -> _Holders:
+    holders = _holders_of_fields(_names(kind)) if kind is not tuple else _items
+    _HOLDERS[kind] = holders
+    return holders
 
 
-def _holders(kind: type) -> tuple[str, ...]:
-    """The names of the fields that may hold a reference, however deep."""
-    names: tuple[str, ...] = ()
-    if issubclass(kind, msgspec.Struct):
-        fields = msgspec.structs.fields(kind)
-        names = tuple(field.name for field in fields if _may_hold(field.type))
-    _HOLDERS[kind] = names
-    return names
+def _holders_of_fields(names: tuple[str, ...]) -> _Holders:
+    match names:
+        case ():
+            return _none
+        case (name,):
+            return lambda value: (getattr(value, name),)
+        case _:
+            return cast(_Holders, attrgetter(*names))
+
+
+def _none(value: object) -> tuple[object, ...]:
+    del value
+    return ()
+
+
+def _items(value: object) -> tuple[object, ...]:
+    return cast(tuple[object, ...], value)
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    if not issubclass(kind, msgspec.Struct):
+        return ()
+    return tuple(field.name for field in msgspec.structs.fields(kind) if _may_hold(field.type))
 
 
 def _may_hold(kind: object) -> bool:
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        return kind is BlobRef or bool(_holders(kind))
+        return kind is BlobRef or bool(_names(kind))
     return any(_may_hold(item) for item in get_args(kind))

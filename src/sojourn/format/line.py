@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -33,10 +33,18 @@ _START = len(BODY)
 _MIDDLE = len(HEADER)
 _END = ord("}")
 _ONE_VALUE = json.JSONDecoder()
+
 KIND: Final = re.compile(r"[a-z][a-z0-9_.]{0,63}")
 MACHINE: Final = re.compile(r"[0-9a-f]{64}")
 INCARNATION: Final = re.compile(r"[0-9a-f]{32}")
 
+
+class _Digest(Protocol):
+    def hexdigest(self) -> EventId: ...
+
+
+_sha256 = cast(Callable[[bytes], _Digest], sha256)
+"""So typed that no id has to be made of its digest by a call, which costs as much as the lookups."""
 
 _header = msgspec.json.Decoder(Header).decode
 _bodies = {kind: msgspec.json.Decoder(body).decode for kind, body in KINDS.items()}
@@ -59,37 +67,42 @@ class LineReader:
         self._machine = ""
         self._incarnation = ""
 
-    def read_all(self, lines: Iterable[bytes]) -> list[Event | Bad]:
-        """The same for many lines."""
-        return [self.read(line) for line in lines]
-
     def read(self, line: bytes) -> Event | Bad:
         """The event of a line, given without its 0x0A, or what is wrong with it."""
-        at = line.rfind(HEADER)
-        raw, packed = line[_START:at], line[at + _MIDDLE : -1]
-        try:
-            header = _header(packed)
-            body = _bodies[header.kind](raw)
-        except (msgspec.MsgspecError, KeyError, RecursionError):
-            return self._read_slowly(line)
-        if (
-            canon.quick(header) != packed
-            or canon.quick(body) != raw
-            or len(body.salt) != SALT
-            # The pieces are sound: what is left of the line is the frame around them.
-            or line[:_START] != BODY
-            or line[-1] != _END
-            or len(line) >= layout.MAX_LINE
-            or not (
-                (header.machine == self._machine and header.incarnation == self._incarnation)
-                or self._named_well(header)
-            )
-        ):
-            return self._read_slowly(line)
-        identity = EventId(sha256(packed).hexdigest())
-        if sha256(raw).hexdigest() != header.body:
-            return Bad(code="body_altered", event=Event(id=identity, header=header, body=None))
-        return Event(id=identity, header=header, body=body)
+        return self.read_all((line,))[0]
+
+    def read_all(self, lines: Iterable[bytes]) -> list[Event | Bad]:
+        """As `read`, for each line."""
+        results: list[Event | Bad] = []
+        decode, encode, digest = _header, canon.quick, _sha256
+        for line in lines:
+            at = line.rfind(HEADER)
+            raw, packed = line[_START:at], line[at + _MIDDLE : -1]
+            try:
+                header = decode(packed)
+                body = _bodies[header.kind](raw)
+            except (msgspec.MsgspecError, KeyError, RecursionError):
+                results.append(self._read_slowly(line))
+                continue
+            if (
+                encode(header) != packed
+                or encode(body) != raw
+                or len(body.salt) != SALT
+                # The pieces are sound: what is left of the line is the frame around them.
+                or line[:_START] != BODY
+                or line[-1] != _END
+                or len(line) >= layout.MAX_LINE
+                or not (
+                    (header.machine == self._machine and header.incarnation == self._incarnation)
+                    or self._named_well(header)
+                )
+                or digest(raw).hexdigest() != header.body
+            ):
+                results.append(self._read_slowly(line))
+                continue
+            identity = digest(packed).hexdigest()
+            results.append(Event(id=identity, header=header, body=body))
+        return results
 
     def _named_well(self, header: Header) -> bool:
         if not MACHINE.fullmatch(header.machine):

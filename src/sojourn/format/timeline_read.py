@@ -145,7 +145,7 @@ class Reader:
         self._hashed = 0
         self._offset: int = 0
         self._lines: int = 0
-        self._given = 0
+        self._events = 0
         self._held: _Held | None = None
         self._skipped = 0
         self._found: list[Item] = []
@@ -195,7 +195,7 @@ class Reader:
             rest_lines=tuple(numbers),
             length=self._offset,
             lines=self._lines,
-            events=self._given - self._damaged,
+            events=self._events,
             chains=self._chains.ends(),
             heads=self._chains.heads(),
             last=None if self._chains.last is None else self._chains.last.id,
@@ -211,7 +211,6 @@ class Reader:
 
     def _give(self) -> tuple[list[int], list[Item]]:
         found = self._numbers, self._found
-        self._given += len(self._found)
         self._numbers, self._found = [], []
         return found
 
@@ -229,6 +228,7 @@ class Reader:
                 self._found += sound
                 self._numbers += range(self._lines + 1, self._lines + len(sound) + 1)
                 self._lines += len(sound)
+                self._events += len(sound)
                 self._offset += sum(map(len, lines[at:end])) + len(sound)
             else:
                 end = at + 1
@@ -274,6 +274,7 @@ class Reader:
         if event is not None and not bad and code != "duplicate_event":
             self._found.append(event)
             self._numbers.append(self._lines)
+            self._events += 1
 
     def _hold(self, line: bytes, result: Event | Bad, code: Code) -> bool:
         held = _Held(reason=code, lines=[line], size=len(line) + 1, batch=None)

@@ -112,10 +112,9 @@ class _Items:
                 yield Finding(
                     code=item.code, file=layout.TIMELINE, line=line or None, message=item.message
                 )
-                continue
-            refs = blob.refs(item.body)
-            for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)) if refs else ():
-                yield from self._check_ref(ref, line)
+            elif refs := blob.refs(item.body):
+                for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)):
+                    yield from self._check_ref(ref, line)
 
     def _check_ref(self, ref: BlobRef, line: int) -> Iterator[Finding]:
         size = self._files.size(layout.blob_path(ref.sha256))

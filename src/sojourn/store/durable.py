@@ -16,8 +16,8 @@ from sojourn.errors import StorageError
 from sojourn.format.layout import TEMPORARY_PREFIX
 from sojourn.store.disk import Disk
 
-CHUNK: Final = 1 << 20
-"""Bytes read at once."""
+CHUNK: Final = 1 << 16
+"""Bytes read at once: few enough to stay in the processor's cache while they are looked at."""
 
 _TEMPORARY: Final = re.compile(r"\.sojourn-(?P<name>.+)\.(?P<pid>[0-9]+)\.[0-9]+\.tmp")
 _REASONS: Final[dict[int, tuple[str, str, str]]] = {

@@ -10,6 +10,10 @@ from typing import Final
 from sojourn.format import layout
 
 CHUNK: Final = 1 << 20
+"""Bytes read at once of files that are only hashed."""
+
+LOG_CHUNK: Final = 1 << 16
+"""Of the log: few enough to stay in the processor's cache while they are looked at."""
 
 
 class FolderFiles:
@@ -19,8 +23,10 @@ class FolderFiles:
         self._folder = folder
 
     def log(self) -> Iterable[bytes] | None:
-        """The log in chunks of 1 MiB, None when there is none."""
-        return None if self.size(layout.TIMELINE) is None else self.chunks(layout.TIMELINE)
+        """The log in chunks of 64 KiB, None when there is none."""
+        if self.size(layout.TIMELINE) is None:
+            return None
+        return self.chunks(layout.TIMELINE, LOG_CHUNK)
 
     def paths(self) -> Iterable[str]:
         """Every file but the blobs; links and the like are named too, and read as absent."""
@@ -74,10 +80,10 @@ class FolderFiles:
             digest.update(chunk)
         return digest.hexdigest()
 
-    def chunks(self, path: str) -> Iterator[bytes]:
-        """A file's bytes in pieces of 1 MiB, none when there is no file."""
+    def chunks(self, path: str, size: int = CHUNK) -> Iterator[bytes]:
+        """A file's bytes in pieces, none when there is no file."""
         with self._open(path) as handle:
-            while handle is not None and (data := os.read(handle, CHUNK)):
+            while handle is not None and (data := os.read(handle, size)):
                 yield data
 
     @contextmanager

@@ -64,7 +64,7 @@ class FolderStore:
             return self._log.size()
 
     def read_log(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The log's bytes from `start` to `end`, in pieces of at most 1 MiB.
+        """The log's bytes from `start` to `end`, in pieces of at most 64 KiB.
 
         Raises: StorageError; FormatError `path_unsafe`.
         """
