@@ -44,7 +44,7 @@ class _Digest(Protocol):
 
 
 _sha256 = cast(Callable[[bytes], _Digest], sha256)
-"""So typed that no id has to be made of its digest by a call, which costs as much as the lookups."""
+"""So typed that no call is needed to make an id of its digest."""
 
 _header = msgspec.json.Decoder(Header).decode
 _bodies = {kind: msgspec.json.Decoder(body).decode for kind, body in KINDS.items()}
@@ -57,6 +57,16 @@ class Bad:
     code: Code
     detail: str = ""
     event: Event | None = None
+
+
+def split(data: bytes) -> list[bytes]:
+    """Whole lines without their 0x0A; for lines of some length quicker than bytes.split."""
+    lines: list[bytes] = []
+    at = 0
+    while (end := data.find(b"\n", at)) >= 0:
+        lines.append(data[at:end])
+        at = end + 1
+    return lines
 
 
 class LineReader:

@@ -13,7 +13,7 @@ from sojourn.format.body import Head
 from sojourn.format.chains import ChainEnd, ChainKey, Chains
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, say, stops_running
-from sojourn.format.line import Bad, LineReader, ReadBlob
+from sojourn.format.line import Bad, LineReader, ReadBlob, split
 from sojourn.ids import Clock, Epoch, EventId
 
 TEARABLE: Final[frozenset[Code]] = frozenset(
@@ -90,9 +90,8 @@ class Ending:
     """What is known when the whole log was read.
 
     `rest` is what only the end could decide, to be taken like what `feed` gave, `rest_lines` the
-    line of each, 0 for the whole file. `length` is that
-    of the log without a torn tail and without a last line that has no end, `digest` runs over
-    these bytes. `damages` are the first 1,000 of `damaged`.
+    line of each, 0 for the whole file. `length` is that of the log without a torn tail and without
+    a last line that has no end, `digest` runs over it. `damages` are the first 1,000 of `damaged`.
     """
 
     rest: tuple[Item, ...]
@@ -168,9 +167,7 @@ class Reader:
             self._data = self._tail + chunk[:end]
             self._data_at = self._offset + (self._held.size if self._held else 0)
             self._tail = chunk[end:]
-            lines = self._data.split(b"\n")
-            lines.pop()
-            self._take(lines)
+            self._take(split(self._data))
         else:
             self._tail += chunk
         if self._held is None:
@@ -223,17 +220,15 @@ class Reader:
         while at < len(lines):
             end = len(lines) if far else at + 1
             sound = [] if self._held else self._chains.follow(results, at, end)
-            if sound:
-                end = at + len(sound)
+            count = len(sound)
+            if count:
                 self._found += sound
-                self._numbers += range(self._lines + 1, self._lines + len(sound) + 1)
-                self._lines += len(sound)
-                self._events += len(sound)
-                self._offset += sum(map(len, lines[at:end])) + len(sound)
+                self._numbers += range(self._lines + 1, self._lines + count + 1)
+                self._lines, self._events = self._lines + count, self._events + count
+                self._offset += sum(map(len, lines[at : at + count])) + count
             else:
-                end = at + 1
                 self._take_slowly(lines[at], results[at])
-            at = end
+            at += count or 1
             self._pass_marks()
 
     def _take_slowly(self, line: bytes, result: Event | Bad) -> None:
