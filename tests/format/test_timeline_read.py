@@ -8,9 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from format.logs import BIRTH, START, all_of, append, log, read, said
-from sojourn.format.event import Event
+from sojourn.format.body import Head
+from sojourn.format.event import Event, TurnTaken
 from sojourn.format.timeline_read import Damage, Ending, Known
-from sojourn.ids import EventId
+from sojourn.ids import EventId, RunnerId, TurnId
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=6)
 
@@ -240,6 +241,40 @@ def test_a_line_without_end_is_dropped_from_memory_and_named() -> None:
     events, damages, ending = read(data + endless + b"\n" + after, chunk=1 << 20)
     assert (len(events), codes(damages)) == (3, ["line_too_long"])
     assert ending.digest.hexdigest() == sha256(data + endless + b"\n" + after).hexdigest()
+
+
+@pytest.mark.parametrize("at", [0, 1, 6])
+def test_a_byte_of_the_frame_that_is_wrong_is_damage(at: int) -> None:
+    """The pieces of the line are sound: nothing but the frame around them tells."""
+    data, starts, _ = log(1, 1, 1)
+    changed = bytearray(data)
+    changed[starts[1] + at] ^= 1
+    assert read(bytes(changed), known=[Known(length=len(data))])[1]
+    line_end = starts[2] - 2
+    changed = bytearray(data)
+    changed[line_end] = ord("]")
+    assert codes(read(bytes(changed), known=[Known(length=len(data))])[1]) == ["not_json"]
+
+
+def test_a_head_may_be_an_event_of_the_same_append() -> None:
+    """Events that are read together are known to each other."""
+    data, _, chain = log(2)
+    batch = append(chain, said("a"))
+    (said_now,) = batch.events
+    header = said_now.header
+    head = Head(
+        machine=header.machine, incarnation=header.incarnation, seq=header.seq, id=said_now.id
+    )
+    taken = TurnTaken(turn=TurnId(said_now.id), runner=RunnerId("r"), boot="b", heads=(head,))
+    both = data + batch.data + append(batch.chain, taken).data
+    events, damages, _ = read(both)
+    assert (len(events), damages) == (4, [])
+    missing = Head(
+        machine=header.machine, incarnation=header.incarnation, seq=header.seq, id=EventId("0" * 64)
+    )
+    taken = TurnTaken(turn=TurnId(said_now.id), runner=RunnerId("r"), boot="b", heads=(missing,))
+    both = data + batch.data + append(batch.chain, taken).data
+    assert codes(read(both)[1]) == ["head_unknown"]
 
 
 def test_events_are_equal_to_those_that_were_written() -> None:

@@ -3,9 +3,7 @@
 The same reading serves looking and holding, so nobody sees another log than the one that runs.
 """
 
-import gc
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sojourn.core.tenure import Admission, Evidence, LedgerRecord, admit
@@ -77,11 +75,10 @@ def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) 
         seen.append(Known(length=record.tip.length, last=record.tip.last))
     folding = _Folding(store)
     reader = Reader(known=seen, read_blob=lambda ref: _blob_or_none(store, ref))
-    with _collector_paused():
-        for chunk in store.read_log():
-            folding.take(reader.feed(chunk))
-        ending = reader.finish(same_boot=same_boot)
-        folding.take(ending.rest)
+    for chunk in store.read_log():
+        folding.take(reader.feed(chunk))
+    ending = reader.finish(same_boot=same_boot)
+    folding.take(ending.rest)
     return Folded(
         manifest=manifest,
         manifest_error=manifest_error,
@@ -92,18 +89,6 @@ def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) 
         ending=ending,
         last_time=folding.last_time,
     )
-
-
-@contextmanager
-def _collector_paused() -> Generator[None]:
-    """What a fold keeps grows with the log and makes no cycles: nothing is found by looking."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
 
 
 class _Folding:
