@@ -26,10 +26,11 @@ from models.loopback import (
 )
 from sojourn.errors import CallError
 from sojourn.models.choose import open_model
-from sojourn.models.failures import WORDS, Failures, code_of
+from sojourn.models.failures import Failures
 from sojourn.models.providers import PROVIDERS, find_place
 from sojourn.models.said import read_refusal
 from sojourn.models.wire import Sending, trouble
+from sojourn.render.refusal import WORDS, code_of
 from sojourn.testing.strict import Fail, Reply, StrictServer
 from sojourn.testing.strict.faults import FAIL_KINDS, FailKind
 

@@ -18,7 +18,7 @@ from sojourn.format.event import Issuer, Options, ToolSpec
 from sojourn.format.parts import CallPart, ReasoningPart, TextPart
 from sojourn.ids import CapsuleId, EventId, call_key
 from sojourn.ports import ServerEvent
-from sojourn.render import Reply, Target, call_error, dialect
+from sojourn.render import Reply, Target, dialect
 from sojourn.render.profile import profile_for
 from sojourn.testing.strict import Reply as Spoken
 from sojourn.testing.strict import ToolCall, anthropic, openai_chat
@@ -280,23 +280,3 @@ def rendered(entries: list[Said | Replied], side: Side) -> dict[str, object]:
     provider = "openai" if side.name == "openai_chat" else side.name
     target = Target(issuer=issuer(side), profile=profile_for(provider, side.model))
     return dialect(side.name).render(prompt, target, {}).payload
-
-
-@pytest.mark.parametrize(
-    ("kind", "status", "code", "retry"),
-    [
-        ("overloaded_error", None, "overloaded", True),
-        ("authentication_error", None, "key_refused", False),
-        ("context_length_exceeded", 400, "context_overflow", False),
-        ("", 429, "rate_limited", True),
-        ("", 500, "server_failed", True),
-        ("", 422, "request_refused", False),
-        ("", 413, "request_too_large", False),
-        ("never heard of", None, "server_failed", True),
-    ],
-)
-def test_a_providers_word_for_a_failure_becomes_a_typed_one(
-    kind: str, status: int | None, code: str, *, retry: bool
-) -> None:
-    error = call_error(kind, "why", status=status, retry_after=2.0)
-    assert (error.code, error.retry, error.retry_after) == (code, retry, 2.0)

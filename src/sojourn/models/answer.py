@@ -8,9 +8,9 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Protocol, cast
 
-from sojourn.models.said import Said, read_error
 from sojourn.models.sse import SseReader
 from sojourn.ports import ServerEvent
+from sojourn.render.refusal import Said, read_error
 
 
 class Malformed(Exception):

@@ -13,12 +13,12 @@ from sojourn.errors import CallError
 from sojourn.format.event import Issuer
 from sojourn.ids import CallKey
 from sojourn.models.chunks import chunks_of
-from sojourn.models.failures import LATER, MAYBE, REFUSED
 from sojourn.models.limits import POLL_SECONDS
 from sojourn.models.script import Script, Step
 from sojourn.models.walk import find_step, is_own_voice, messages, text_of
 from sojourn.ports import ServerEvent, WallClock
 from sojourn.render.profile import Profile
+from sojourn.render.refusal import LATER, MAYBE, REFUSED
 from sojourn.render.request import render_bytes
 
 

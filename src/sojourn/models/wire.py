@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from sojourn.errors import CallError
-from sojourn.models.failures import NOT_SENT, Failures
+from sojourn.models.failures import Failures
 from sojourn.models.limits import Limits
+from sojourn.render.refusal import NOT_SENT
 
 
 class Sending:

@@ -1,7 +1,7 @@
 """VIEW to REQUEST and REPLY to PARTS, pure: one API a dialect (docs/rendering.md)."""
 
 from sojourn.render.dialect import Dialect, dialect, dialects
-from sojourn.render.reply import Delta, Reply, ReplyReader, StreamEvent, call_error
+from sojourn.render.reply import Delta, Reply, ReplyReader, StreamEvent
 from sojourn.render.request import (
     Constraints,
     Loss,
@@ -22,7 +22,6 @@ __all__ = [
     "StreamEvent",
     "Target",
     "blobs_needed",
-    "call_error",
     "dialect",
     "dialects",
     "render_bytes",

@@ -15,13 +15,13 @@ from sojourn.format.parts import (
     TextPart,
 )
 from sojourn.render.private import BLOCK_KIND
+from sojourn.render.refusal import call_error, read_error
 from sojourn.render.reply import (
     Delta,
     Json,
     Reply,
     Splice,
     StreamEvent,
-    call_error,
     call_part,
     count,
     event_object,
@@ -119,8 +119,7 @@ class MessagesReader:
             case "message_stop":
                 self._ended = True
             case "error":
-                error = inner(body, "error")
-                raise call_error(string(error, "type") or "", string(error, "message") or "")
+                raise call_error(read_error(body))
             case _:
                 pass
         return ()
@@ -129,8 +128,7 @@ class MessagesReader:
         """The reply of a body that was not streamed."""
         body = event_object(data.decode("utf-8", "replace"))
         if string(body, "type") == "error":
-            error = inner(body, "error")
-            raise call_error(string(error, "type") or "", string(error, "message") or "")
+            raise call_error(read_error(body))
         self._message(body)
         for index, start in enumerate(items(body, "content")):
             self._blocks[index] = _Block(start)

@@ -6,10 +6,10 @@ docs/rendering.md#openai-chat-replies.
 from dataclasses import dataclass, field
 from typing import Final
 
-from sojourn.errors import CallError
 from sojourn.format.event import Stop, Usage
 from sojourn.format.parts import Opaque, ReasoningPart, RefusalPart, ReplyPart, TextPart
 from sojourn.render.private import field_kind
+from sojourn.render.refusal import call_error, read_error
 from sojourn.render.reply import (
     Delta,
     Json,
@@ -17,7 +17,6 @@ from sojourn.render.reply import (
     Reply,
     Splice,
     StreamEvent,
-    call_error,
     call_part,
     count,
     event_object,
@@ -108,12 +107,8 @@ class ChatReader:
         )
 
     def _raise_error(self, chunk: Json, event: str) -> None:
-        text = string(chunk, "error")
-        error = inner(chunk, "error")
-        if error:
-            raise _error(error)
-        if text or event == "error":
-            raise _error({"message": text, **chunk})
+        if event == "error" or chunk.get("error"):
+            raise call_error(read_error(chunk))
 
     def _chunk(self, chunk: Json, key: str) -> tuple[Delta, ...]:
         self._id = self._id or _mended(string(chunk, "id"))
@@ -289,15 +284,3 @@ def _usage(usage: Json) -> Usage:
         cache_write=count(prompt, "cache_write_tokens") or 0,
         reasoning=count(output, "reasoning_tokens") or 0,
     )
-
-
-def _error(error: Json) -> CallError:
-    message = string(error, "message") or ""
-    status = count(error, "code") or count(error, "status")
-    kinds = (string(error, "code"), string(error, "type"))
-    for kind in kinds:
-        if kind:
-            known = call_error(kind, message, status=status)
-            if known.code != "server_failed":
-                return known
-    return call_error(kinds[1] or "", message, status=status)

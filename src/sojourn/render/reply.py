@@ -4,13 +4,13 @@ docs/rendering.md#replies.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast
 
 import msgspec
 
-from sojourn.errors import CallError
 from sojourn.format.event import Stop, Usage
 from sojourn.format.parts import CallPart, ReplyPart
+from sojourn.render.refusal import malformed
 from sojourn.render.source import SourceError, is_whole, loads, mend, plain_object, read_object
 
 Kind: TypeAlias = Literal["text", "reasoning", "call"]
@@ -76,64 +76,6 @@ class ReplyReader(Protocol):
 
 Json: TypeAlias = Mapping[str, object]
 
-_TEMPORARY: Final = frozenset(
-    {"rate_limited", "overloaded", "server_failed", "timed_out", "stream_malformed"}
-)
-_CODES: Final[Mapping[str, str]] = {
-    "authentication_error": "key_refused",
-    "invalid_api_key": "key_refused",
-    "billing_error": "credit_used_up",
-    "insufficient_quota": "credit_used_up",
-    "permission_error": "refused_by_policy",
-    "content_filter": "refused_by_policy",
-    "content_policy_violation": "refused_by_policy",
-    "not_found_error": "model_unknown",
-    "model_not_found": "model_unknown",
-    "request_too_large": "request_too_large",
-    "context_length_exceeded": "context_overflow",
-    "exceed_context_size_error": "context_overflow",
-    "rate_limit_error": "rate_limited",
-    "rate_limit_exceeded": "rate_limited",
-    "overloaded_error": "overloaded",
-    "service_unavailable": "overloaded",
-    "timeout_error": "timed_out",
-    "api_error": "server_failed",
-    "server_error": "server_failed",
-    "internal_server_error": "server_failed",
-    "invalid_request_error": "request_refused",
-}
-_STATUS_CODES: Final[Mapping[int, str]] = {
-    401: "key_refused",
-    402: "credit_used_up",
-    403: "refused_by_policy",
-    404: "model_unknown",
-    408: "timed_out",
-    413: "request_too_large",
-    429: "rate_limited",
-    503: "overloaded",
-    504: "timed_out",
-    529: "overloaded",
-}
-
-
-def call_error(
-    kind: str, message: str, *, status: int | None = None, retry_after: float | None = None
-) -> CallError:
-    """The typed error for a provider's own word for it, or else for an HTTP status."""
-    code = _CODES.get(kind)
-    if code is None and status is not None:
-        code = _STATUS_CODES.get(status)
-        if code is None:
-            code = "server_failed" if status >= 500 else "request_refused"
-    found = code or "server_failed"
-    return CallError(
-        mend(message) or kind or "the provider reported an error",
-        code=found,
-        retry=found in _TEMPORARY,
-        retry_after=retry_after,
-        status=status,
-    )
-
 
 def event_object(data: str) -> dict[str, object]:
     """The object that an event holds; halves of characters are allowed in its strings.
@@ -146,17 +88,7 @@ def event_object(data: str) -> dict[str, object]:
     try:
         return msgspec.convert(loads(data), dict[str, object])
     except (SourceError, msgspec.ValidationError):
-        raise call_error_malformed() from None
-
-
-def call_error_malformed() -> CallError:
-    """The answer is not what the API promises."""
-    return CallError(
-        "the model's answer was not valid JSON of its API",
-        code="stream_malformed",
-        retry=True,
-        may_have_happened=True,
-    )
+        raise malformed("an event of it is not JSON of its API") from None
 
 
 def inner(value: Json, key: str) -> dict[str, object]:
