@@ -95,11 +95,24 @@ class FencedError(SojournError):
 class HeldElsewhereError(SojournError):
     """Another process or machine holds the capsule; looking is allowed, running is not.
 
-    Nothing was changed. Try again when the holder is gone, or send a message instead.
+    Nothing was changed. Try again when the holder is gone, or send a message instead. `since` is
+    the time within the message, in RFC 3339, that people are shown in their own way.
     """
 
     exit_code = 5
     default_code = "held_elsewhere"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        state: str = "",
+        hint: str = "",
+        since: str = "",
+    ) -> None:
+        super().__init__(message, code=code, state=state, hint=hint)
+        self.since = since
 
 
 class MigrationError(SojournError):

@@ -184,10 +184,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxItem:
-    """An accepted message and the name of its file."""
+    """An accepted message and the name of its file; `waited` when `put` found it there."""
 
     name: str
     message: Message
+    waited: bool = field(default=False, compare=False)
 
 
 class Inbox(Protocol):

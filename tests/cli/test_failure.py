@@ -2,8 +2,10 @@
 
 import errno
 import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import click
@@ -12,7 +14,7 @@ import pytest
 from sojourn.cli import main as way_in
 from sojourn.cli.failure import tell, told
 from sojourn.cli.settings import Settings
-from sojourn.errors import EXIT_CODES, NotFoundError, SojournError
+from sojourn.errors import EXIT_CODES, HeldElsewhereError, NotFoundError, SojournError
 
 
 def raising(failure: BaseException) -> click.Command:
@@ -158,3 +160,22 @@ def test_an_encoding_without_a_character_escapes_it() -> None:
     )
     assert done.returncode == 3
     assert b"cannot go to /n\\xf6where" in done.stderr
+
+
+def test_a_time_in_an_error_is_local_for_people_and_rfc_3339_for_programs(
+    run: Callable[..., int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        since = "2026-01-02T20:00:00.123Z"
+        failure = HeldElsewhereError(f"held by pid 7 since {since} (sojourn run)", since=since)
+        assert run(failure) == 5
+        shown = capsys.readouterr().err
+        assert re.search(r"since 2026-01-03 05:00:00, \S.* \(sojourn run\)", shown), shown
+        assert since not in shown
+        run(failure, "--json")
+        assert since in json.loads(capsys.readouterr().out)["error"]["message"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()

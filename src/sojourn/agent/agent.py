@@ -35,7 +35,10 @@ MAX_MODEL_CALLS = 200
 
 
 class Agent:
-    """A held capsule and the model, tools and people around it; made by `Agent.open`."""
+    """A held capsule and the model, tools and people around it; made by `Agent.open`.
+
+    `accepted` is the last message that was sent through this value.
+    """
 
     def __init__(
         self,
@@ -59,6 +62,7 @@ class Agent:
         self._runner: Runner | None = None
         self._pausing = False
         self._leaving = False
+        self.accepted: Accepted | None = None
 
     @classmethod
     @asynccontextmanager
@@ -104,7 +108,8 @@ class Agent:
 
     async def send(self, text: str, *, request: str | None = None) -> Accepted:
         """Accept a message, durable on return; a turn that runs sees it at its next step."""
-        return await self._machine.send(self.place, text, request=request)
+        self.accepted = await self._machine.send(self.place, text, request=request)
+        return self.accepted
 
     async def run(self, text: str | None = None, *, max_model_calls: int | None = None) -> Report:
         """Send `text`, take the turn here and run it until the agent rests.
@@ -161,6 +166,10 @@ class Agent:
         return await self._run(
             self._open_model(), person=True, max_model_calls=max_model_calls, decision=answer
         )
+
+    def note(self, text: str) -> None:
+        """Tell whoever watches."""
+        self._observer.note(text)
 
     def pause(self) -> None:
         """Stop at the next safe point: the running call comes to its end first."""
@@ -241,10 +250,13 @@ class Agent:
             configured = self._hold.transcript.configured
             recorded = "" if configured is None else configured[1].model
             fallback = self._machine.environment.get("SOJOURN_MODEL", "")
-            name = self._model_name or recorded or fallback
-            if not name:
+            named = self._model_name or ("" if recorded else fallback)
+            if not named and not recorded:
                 raise self._machine.no_model()
-            self._model = self._machine.model(name)
+            if named:
+                self._model, name = self._machine.model_named(self.place, named)
+            else:
+                self._model, name = self._machine.model_of(self.place, recorded), recorded
             self._configure(name)
         return self._model
 
@@ -284,6 +296,7 @@ class Agent:
             boot=ports.boot,
             clock=ports.clock,
             observer=tally,
+            failed=tally.failed,
             ask=self._ask,
         )
         self._runner = Runner(
@@ -330,6 +343,7 @@ class Agent:
             reasoning=sum(one.reasoning for one in used),
         )
         failed = tally.outcomes[-1].failure if tally.outcomes else None
+        error = tally.error if state.paused == "model" else None
         return Report(
             reason=reason_of(rest, tally, state),
             text=self._last_text(tally),
@@ -338,6 +352,8 @@ class Agent:
             usage=usage,
             failure=failed if state.paused == "model" else None,
             question=self._question(),
+            state="" if error is None else error.state,
+            hint="" if error is None else error.hint,
         )
 
     def _question(self) -> Question | None:

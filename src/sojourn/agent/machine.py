@@ -20,10 +20,15 @@ from sojourn.agent.places import (
     find_place,
     is_capsule,
     known_places,
+    last_used,
     place_at,
     record_of,
+    reference,
+    use,
 )
 from sojourn.agent.report import Accepted
+from sojourn.agent.scripts import located, remember, written_name
+from sojourn.agent.sending import accept
 from sojourn.agent.words import SYSTEM_PROMPT
 from sojourn.core.mask import Mask, secret_values
 from sojourn.core.tenure import first_record
@@ -35,7 +40,6 @@ from sojourn.drive.worker import Taken, Worker
 from sojourn.errors import CallError, SojournError, UsageError
 from sojourn.format.event import Configured
 from sojourn.format.failures import Finding, finding
-from sojourn.format.layout import BLOB_NAME
 from sojourn.format.timeline_read import Known
 from sojourn.ids import CapsuleId, RequestId
 from sojourn.keys.machine import FileMachineKey
@@ -121,11 +125,29 @@ class Machine:
 
         Raises: NotFoundError, UsageError.
         """
-        return find_place(self.ports, where, last_used=self._last_used())
+        return find_place(self.ports, where, last_used=last_used(self.state))
+
+    def live(self, place: Place) -> Place:
+        """The capsule that this machine runs under the same id, where `place` may be a copy."""
+        record = record_of(self.ports, place.capsule) if place.capsule else None
+        if record is None or not is_capsule(record.folder):
+            return place
+        live = place_at(self.ports, record.folder)
+        return live if live.capsule == place.capsule else place
 
     def places(self) -> tuple[Place, ...]:
         """Every capsule that this machine knows."""
         return known_places(self.ports)
+
+    def reference(self, place: Place, known: Sequence[Place] | None = None) -> str:
+        """How to name the capsule in a shell, from this folder, so that it is found again.
+
+        Its name where that means this one alone, else its path; `known` saves reading `places()`.
+        """
+        try:
+            return reference(place, self.places() if known is None else known)
+        except (OSError, SojournError):
+            return reference(place, ())
 
     async def create(
         self,
@@ -152,7 +174,8 @@ class Machine:
                 f"{target} holds a capsule already",
                 code="exists",
                 state="Nothing was changed.",
-                hint=f"Run it with `sojourn run {name}`, or choose another name or folder.",
+                hint=f"Run it with `sojourn run {self.reference(place_at(self.ports, target))}`, "
+                "or choose another name or folder.",
             )
         if workspace is not None:
             if not os.path.isdir(workspace):
@@ -165,9 +188,10 @@ class Machine:
             check_apart(target, workspace)
         if model is not None:
             self._check_model(model)
+        chosen = model or self.environment.get(MODEL_VARIABLE, "")
         specs = tuple(tool.spec for tool in _toolbox(tools).values())
         configured = Configured(
-            model=model or self.environment.get(MODEL_VARIABLE, ""),
+            model=written_name(chosen),
             system=system or SYSTEM_PROMPT,
             tools=specs,
         )
@@ -181,6 +205,7 @@ class Machine:
         with self.ports.lock.acquire(made.capsule):
             self.ports.ledger.save(record)
             create_capsule(target, made.files)
+        remember(self.state, made.capsule, chosen)
         return place_at(self.ports, target)
 
     async def send(
@@ -192,9 +217,7 @@ class Machine:
         """
         chosen = RequestId(request or self.ports.randomness.token(16).hex())
         message = Message(request=chosen, author=author, text=self.ports.mask.text(text))
-        self.ports.queue.put(place.capsule, place.folder)
-        self.ports.inbox.put(place.capsule, message)
-        return Accepted(request=chosen, capsule=place.capsule)
+        return accept(self.ports, self.live(place), message, named=request is not None)
 
     def look(self, place: Place) -> Look:
         """Read and fold the whole capsule; takes no lock and changes nothing."""
@@ -225,7 +248,7 @@ class Machine:
                 ask=ask,
                 observer=watching,
             )
-            self._use(place.capsule)
+            use(self.state, place.capsule)
             try:
                 yield agent
             finally:
@@ -244,6 +267,22 @@ class Machine:
             clock=self.ports.clock,
             randomness=self.ports.randomness,
         )
+
+    def model_of(self, place: Place, recorded: str) -> Model:
+        """The model that the capsule's log names; a script is found where this machine knows it.
+
+        Raises: NotFoundError `script_missing` too, and as `model` does.
+        """
+        return self.model(located(self.state, place, recorded))
+
+    def model_named(self, place: Place, name: str) -> tuple[Model, str]:
+        """The model that a person named from here, and its name as the capsule is to hold it.
+
+        Raises: as `model` does.
+        """
+        model = self.model(name)
+        remember(self.state, place.capsule, name)
+        return model, written_name(name)
 
     def _check_model(self, name: str) -> None:
         """Refuse a model that can never be asked; a key may still be missing."""
@@ -315,6 +354,8 @@ class Machine:
                     report = await agent.take()
                 finally:
                     stopping.cancel()
+                if report.hint:
+                    agent.note(report.hint)
             if report.reason == "left":
                 return "left"
             return "took" if report.model_calls else "nothing"
@@ -339,29 +380,6 @@ class Machine:
             if waits or (lost and self.look(place).state.turn is not None):
                 self.ports.queue.put(place.capsule, place.folder)
         self._queue_was_missing = False
-
-    def _last_used(self) -> CapsuleId | None:
-        """The capsule that was held last, None when that is not known."""
-        try:
-            handle = os.open(self._used, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return None
-        with open(handle, "rb") as file:
-            text = file.read(65).decode("ascii", "replace").strip()
-        return CapsuleId(text) if BLOB_NAME.fullmatch(text) else None
-
-    def _use(self, capsule: CapsuleId) -> None:
-        """Remember it as the last used one; losing this loses nothing."""
-        try:
-            os.makedirs(self.state.root, mode=0o700, exist_ok=True)
-            with open(self._used, "w", encoding="utf-8") as file:
-                file.write(capsule)
-        except OSError:
-            return
-
-    @property
-    def _used(self) -> str:
-        return os.path.join(self.state.root, "last-used")
 
 
 def _toolbox(tools: Sequence[Tool | Callable[..., object]]) -> Mapping[str, Tool]:

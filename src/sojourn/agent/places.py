@@ -2,6 +2,8 @@
 
 import os
 import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sojourn.core.tenure import LedgerRecord
@@ -10,6 +12,7 @@ from sojourn.drive.reading import read_manifest
 from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
 from sojourn.format import layout
 from sojourn.ids import CapsuleId
+from sojourn.store.state import StateFolder
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -45,7 +48,7 @@ def place_at(ports: Ports, folder: str) -> Place:
         raise NotFoundError(
             f"there is no capsule in {folder}",
             code="no_capsule",
-            hint="`sojourn ps` lists the capsules of this machine; `sojourn init` makes one.",
+            hint="`sojourn ps -a` lists the capsules of this machine; `sojourn init` makes one.",
         )
     try:
         found = read_manifest(ports.store_at(folder))
@@ -76,10 +79,19 @@ def known_places(ports: Ports) -> tuple[Place, ...]:
     return tuple(sorted(found, key=lambda place: (place.name, place.folder)))
 
 
-def _advice(where: str) -> str:
-    if NAME.fullmatch(where) is None:
-        return "A capsule that was moved is found by its new path."
-    return f"`sojourn init -n {where}` makes one."
+def reference(place: Place, known: Sequence[Place]) -> str:
+    """How a person names this capsule in a shell so that `find_place` finds this one again.
+
+    Its name, or its folder's path where that name means another capsule, several, or none; `known`
+    are the capsules that this machine knows.
+    """
+    if NAME.fullmatch(place.name) is not None:
+        found = {one.folder for one in known if one.name == place.name}
+        if is_capsule(place.name):
+            found.add(os.path.realpath(place.name))
+        if found == {place.folder}:
+            return place.name
+    return shlex.quote(place.folder)
 
 
 def missing_folders(ports: Ports) -> tuple[str, ...]:
@@ -114,18 +126,64 @@ def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) 
         raise UsageError(
             f"{len(fitting)} capsules are called {where}",
             code="name_twice",
-            hint="Name one by its folder: " + ", ".join(place.folder for place in fitting),
+            hint="Name one by its folder: "
+            + ", ".join(shlex.quote(place.folder) for place in fitting),
         )
     if fitting:
         return fitting[0]
-    names = ", ".join(place.name for place in places) or "none"
+    raise _no_capsule(ports, where, places)
+
+
+def _no_capsule(ports: Ports, where: str, places: tuple[Place, ...]) -> NotFoundError:
+    """What `where` is instead of a capsule, and how to find or make one."""
+    path, name = shlex.quote(where), NAME.fullmatch(where) is not None
+    here = os.path.realpath(where)
+    working = [reference(place, places) for place in places if place.workspace == here]
+    makes = f"`sojourn init -n {path}` makes one of that name." if name else ""
+    if working:
+        what = f"{where} is no capsule: it is the folder that {', '.join(working)} works in"
+    elif os.path.isdir(where):
+        what = f"the folder {where} holds no capsule"
+        makes = f"`sojourn init {path}` makes one in it."
+    elif os.path.lexists(where):
+        what, makes = f"{where} is a file, and a capsule is a folder", ""
+    elif name:
+        what = f"there is no capsule called {where}, and no folder of that name here"
+    else:
+        what, makes = f"there is nothing at {where}", f"`sojourn init {path}` makes one there."
+    known = ", ".join(reference(place, places) for place in places) or "none"
     gone = ", ".join(missing_folders(ports))
-    raise NotFoundError(
-        f"there is no capsule called {where}, and no capsule in a folder of that path",
+    return NotFoundError(
+        what,
         code="no_capsule",
         state=f"These folders held capsules and are not there now: {gone}." if gone else "",
-        hint=f"Known here: {names}. {_advice(where)}",
+        hint=f"Known here (`sojourn ps -a`): {known}. {makes}".rstrip(),
     )
+
+
+def last_used(state: StateFolder) -> CapsuleId | None:
+    """The capsule that was held last, None when that is not known."""
+    try:
+        handle = os.open(_used(state), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(handle, "rb") as file:
+        text = file.read(65).decode("ascii", "replace").strip()
+    return CapsuleId(text) if layout.BLOB_NAME.fullmatch(text) else None
+
+
+def use(state: StateFolder, capsule: CapsuleId) -> None:
+    """Remember it as the last used one; losing this loses nothing."""
+    try:
+        os.makedirs(state.root, mode=0o700, exist_ok=True)
+        with open(_used(state), "w", encoding="utf-8") as file:
+            file.write(capsule)
+    except OSError:
+        return
+
+
+def _used(state: StateFolder) -> str:
+    return os.path.join(state.root, "last-used")
 
 
 def check_name(name: str) -> str:

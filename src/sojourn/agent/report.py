@@ -6,6 +6,7 @@ from typing import Literal
 from sojourn.core.turn import Rest
 from sojourn.core.turn_state import TurnState
 from sojourn.drive.observe import Observer
+from sojourn.errors import CallError
 from sojourn.format.event import Event, Failure, ModelOutcome, TurnEnded, TurnPaused, Usage
 from sojourn.ids import CallKey, CapsuleId, RequestId, TurnId
 from sojourn.render import Delta
@@ -13,10 +14,14 @@ from sojourn.render import Delta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """A message that is durable and will reach the agent once."""
+    """A message that is durable and will reach the agent once.
+
+    `already` when it was there before, sent under the same request id.
+    """
 
     request: RequestId
     capsule: CapsuleId
+    already: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """How a run ended; `text` is the last reply's visible text, `usage` this run's tokens."""
+    """How a run ended; `text` is the last reply's visible text, `usage` this run's tokens.
+
+    `state` and `hint` say of a failed model call what things are like now and what to do next.
+    """
 
     reason: Literal["rest", "limit", "paused", "left", "decision", "model", "idle"]
     text: str
@@ -39,15 +47,18 @@ class Report:
     usage: Usage
     failure: Failure | None = None
     question: Question | None = None
+    state: str = ""
+    hint: str = ""
 
 
 class Tally:
-    """Counts what a run did, and hands everything on to whoever watches."""
+    """Counts what a run did, keeps its last failure, and hands everything on to who watches."""
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
         self.outcomes: list[ModelOutcome] = []
         self.ended: TurnEnded | TurnPaused | None = None
+        self.error: CallError | None = None
 
     def event(self, event: Event) -> None:
         match event.body:
@@ -58,6 +69,10 @@ class Tally:
             case _:
                 pass
         self._observer.event(event)
+
+    def failed(self, error: CallError) -> None:
+        """A model call failed; its outcome will be an event."""
+        self.error = error
 
     def delta(self, delta: Delta) -> None:
         self._observer.delta(delta)

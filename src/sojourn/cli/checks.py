@@ -52,7 +52,8 @@ def of_machine(machine: Machine) -> Iterator[CheckShape]:
 
 def of_capsule(machine: Machine, place: Place) -> Iterator[CheckShape]:
     """Everything that a run needs of one capsule."""
-    yield from _bytes(machine, place)
+    name = machine.reference(place)
+    yield from _bytes(machine, place, name)
     try:
         look = machine.look(place)
     except SojournError as failure:
@@ -65,9 +66,9 @@ def of_capsule(machine: Machine, place: Place) -> Iterator[CheckShape]:
         yield _check("may run", "ok", "this machine holds it")
     yield _workspace(place)
     yield _environment(machine, look)
-    yield _model(machine, look.model)
+    yield _model(machine, place, look.model, name)
     if not look.damages:
-        yield _turn(place, standing_of(look), look.waiting, ago(look.last_time))
+        yield _turn(name, standing_of(look), look.waiting, ago(look.last_time))
     if look.refused:
         names = ", ".join(look.refused)
         yield _check("inbox", "warning", f"files that are no messages were set aside: {names}")
@@ -175,7 +176,7 @@ def _capsules(machine: Machine) -> CheckShape:
     return _check("capsules", "ok", f"{counted(len(places), 'capsule')} known here")
 
 
-def _bytes(machine: Machine, place: Place) -> Iterator[CheckShape]:
+def _bytes(machine: Machine, place: Place, name: str) -> Iterator[CheckShape]:
     """What `verify` finds, the first few of it."""
     found = list(machine.verify(place))
     wrong = [one for one in found if stops_running(one.code)]
@@ -188,7 +189,7 @@ def _bytes(machine: Machine, place: Place) -> Iterator[CheckShape]:
         return
     fix = (
         "Put the damaged file back from a copy; until then it opens for reading only.\n"
-        f"See all of it:  sojourn verify {place.name}"
+        f"See all of it:  sojourn verify {name}"
     )
     yield _check("damage", "failed", f"{counted(len(wrong), 'thing')} wrong", fix)
 
@@ -205,12 +206,13 @@ def _workspace(place: Place) -> CheckShape:
     return _check("workspace", "ok", place.workspace)
 
 
-def _model(machine: Machine, model: str | None) -> CheckShape:
+def _model(machine: Machine, place: Place, model: str | None, capsule: str) -> CheckShape:
     name = model or machine.environment.get("SOJOURN_MODEL", "")
     if not name:
-        return _check("model", "warning", "none yet", "Name one:  sojourn run -m PROVIDER/NAME")
+        fix = f'Name one:  sojourn run {capsule} "..." -m PROVIDER/NAME'
+        return _check("model", "warning", "none yet", fix)
     try:
-        machine.model(name)
+        machine.model_of(place, model) if model else machine.model(name)
     except SojournError as failure:
         return _check(
             "model", "failed", f"{name}: {failure.message} [{failure.code}]", failure.hint
@@ -218,13 +220,13 @@ def _model(machine: Machine, model: str | None) -> CheckShape:
     return _check("model", "ok", name)
 
 
-def _turn(place: Place, standing: str, waiting: int, last: str) -> CheckShape:
+def _turn(name: str, standing: str, waiting: int, last: str) -> CheckShape:
     words = standing.replace("_", " ")
     if waiting:
         words += f", {counted(waiting, 'message')} waiting"
     if standing in ("interrupted", "model_failed", "paused", "waiting"):
-        return _check("turn", "note", f"{words}, last event {last}", f"sojourn resume {place.name}")
+        return _check("turn", "note", f"{words}, last event {last}", f"sojourn resume {name}")
     if standing == "decision":
-        fix = f"sojourn resume {place.name} --retry | --skip | --result FILE"
+        fix = f"sojourn resume {name} --retry | --skip | --result FILE"
         return _check("turn", "note", f"a person must decide, last event {last}", fix)
     return _check("turn", "ok", f"{words}, last event {last}")

@@ -40,7 +40,7 @@ from sojourn.format.parts import (
     Text,
     TextPart,
 )
-from sojourn.ids import CallKey, CapsuleId, call_key
+from sojourn.ids import CallKey, CapsuleId, EventId, call_key
 
 TELLING = ("command", "path", "pattern", "question", "url", "query", "name", "text")
 """Arguments that say best what a call is about, the best first."""
@@ -51,27 +51,40 @@ DOES = "may have happened"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """An event in words: one line, and text of it that the line does not show (may be empty)."""
+    """An event in words: one line, and text of it that the line does not show (may be empty).
+
+    `more` is text that only a person who said -v wants to see.
+    """
 
     line: tuple[str | Painted, ...]
     text: str = ""
+    more: str = ""
 
 
 class Calls:
-    """What the calls of a log asked for, by their keys."""
+    """What the calls of a log asked for, by their keys; and what each configuration replaced."""
 
     def __init__(self, capsule: CapsuleId) -> None:
         self._capsule = capsule
         self._parts: dict[CallKey, CallPart] = {}
+        self._replaced: dict[EventId, Configured | None] = {}
+        self._configured: Configured | None = None
 
     def take(self, event: Event) -> None:
-        """Remember the calls that a reply asks for."""
+        """Remember the calls that a reply asks for, and a configuration."""
         body = event.body
+        if isinstance(body, Configured) and event.id not in self._replaced:
+            self._replaced[event.id] = self._configured
+            self._configured = body
         if isinstance(body, ModelOutcome) and body.status == "done":
             asked = [part for part in body.parts if isinstance(part, CallPart)]
             for index, part in enumerate(asked):
                 key = call_key(capsule=self._capsule, requested_by=event.id, index=index)
                 self._parts[key] = part
+
+    def replaced(self, event: EventId) -> Configured | None:
+        """The configuration that was in force before this one, None for the first."""
+        return self._replaced.get(event)
 
     def knows(self, key: CallKey) -> bool:
         """Whether the reply that asks for this call was taken in."""
@@ -142,13 +155,38 @@ def words_of(event: Event, calls: Calls) -> Words:
         case Settled():
             line = f"{calls.words(body.call)}: {body.decision}, by {one_line(body.by, 24)}"
             return Words((line,), said(body.parts))
+        case Configured():
+            return _configured(body, calls.replaced(event.id))
         case _:
             return _of_runtime(body)
 
 
+def _configured(body: Configured, before: Configured | None) -> Words:
+    """The first configuration in short, a later one by what it changed; the prompt with -v."""
+    names = [tool.name for tool in body.tools]
+    if before is None:
+        line = f"{one_line(body.model) or 'no model yet'}, {counted(len(names), 'tool')}"
+        return Words((line,), ", ".join(map(one_line, names)), plain(body.system))
+    changed: list[str] = []
+    if body.model != before.model:
+        changed.append(f"model {one_line(before.model) or 'none'} → {one_line(body.model)}")
+    old = {tool.name: tool for tool in before.tools}
+    added = [one_line(name) for name in names if name not in old]
+    gone = [one_line(name) for name in old if name not in names]
+    other = [one_line(tool.name) for tool in body.tools if old.get(tool.name, tool) != tool]
+    for what, which in (("more", added), ("fewer", gone), ("changed", other)):
+        if which:
+            changed.append(f"tools {what}: {', '.join(which)}")
+    prompt = body.system != before.system
+    changed += ["system prompt changed"] * prompt + ["options changed"] * (
+        body.options != before.options
+    )
+    line = "; ".join(changed) or "the same again"
+    return Words((line,), more=plain(body.system) if prompt else "")
+
+
 def _of_runtime(
     body: Created
-    | Configured
     | TurnTaken
     | ModelIntent
     | Memory
@@ -162,10 +200,6 @@ def _of_runtime(
     match body:
         case Created():
             return Words((f"capsule {one_line(body.name)}",))
-        case Configured():
-            model = body.model or "no model yet"
-            line = f"{one_line(model)}, {counted(len(body.tools), 'tool')}"
-            return Words((line,), plain(body.system))
         case TurnTaken():
             return Words((f"by runner {body.runner[:8]}",))
         case ModelIntent():

@@ -10,9 +10,10 @@ from typing import Final
 
 import click
 
+from sojourn.cli.people import ago, clock_time
 from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
-from sojourn.errors import EXIT_CODES, SojournError, UsageError
+from sojourn.errors import EXIT_CODES, HeldElsewhereError, SojournError, UsageError
 
 NOT_READY: Final = 6
 """The exit code when something that a run needs is missing here."""
@@ -20,7 +21,7 @@ NOT_READY: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A failure in words; `exit` is one of `EXIT_CODES`."""
+    """A failure in words; `exit` is one of `EXIT_CODES`, `since` a time in the message."""
 
     code: str
     message: str
@@ -29,6 +30,14 @@ class Told:
     exit: int = 1
     file: str | None = None
     line: int | None = None
+    since: str = ""
+
+    @property
+    def spoken(self) -> str:
+        """The message with its time as people say it."""
+        if not self.since:
+            return self.message
+        return self.message.replace(self.since, f"{clock_time(self.since)}, {ago(self.since)}")
 
 
 def told(failure: BaseException) -> Told:
@@ -63,6 +72,7 @@ def of_error(failure: SojournError) -> Told:
         exit=failure.exit if failure.exit in EXIT_CODES else 1,
         file=failure.file,
         line=failure.line,
+        since=failure.since if isinstance(failure, HeldElsewhereError) else "",
     )
 
 
@@ -141,7 +151,7 @@ def _answer(words: Told, voice: Voice) -> None:
 
 
 def _print(words: Told, voice: Voice) -> None:
-    first, *more = words.message.splitlines() or [""]
+    first, *more = words.spoken.splitlines() or [""]
     code = Painted(f"[{words.code}]", "dim")
     voice.err.line(Painted("error:", "bad"), f" {first}   ", code)
     for line in more:

@@ -65,4 +65,4 @@ def command(
     voice.data(place.folder)
     voice.talk(Painted(place.name, "name"), f" works in {place.workspace}")
     voice.talk(f"model: {chosen}" if chosen else "no model yet: give run -m PROVIDER/NAME")
-    voice.talk(Painted(f'next:  sojourn run {place.name} "what to do"', "dim"))
+    voice.talk(Painted(f'next:  sojourn run {machine.reference(place)} "what to do"', "dim"))

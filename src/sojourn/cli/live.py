@@ -110,6 +110,7 @@ class Live:
         self._past = past
         self._heading = heading
         self._worker = heading is not None
+        self._name = heading or ""
         self._streamed = False
         self._passing = False
         self.tools = 0
@@ -167,13 +168,14 @@ class Live:
             case Input():
                 if self._worker:
                     self._say(Painted(f"{body.author}: ", "name"), one_line(said(body.parts)))
+            case TurnPaused():
+                self._paused(body)
             case Settled():
                 self._say(f"  {self._calls.words(body.call)}: {DECIDED[body.decision]}")
             case (
                 Created()
                 | Configured()
                 | TurnTaken()
-                | TurnPaused()
                 | TurnEnded()
                 | Memory()
                 | EnvironmentChanged()
@@ -209,6 +211,12 @@ class Live:
                 self._say(Painted(f"? model: the earlier call {DOES}; it is asked again", "alarm"))
             case _:
                 assert_never(body.status)
+
+    def _paused(self, body: TurnPaused) -> None:
+        """What a worker leaves to a person; others tell that in their own last lines."""
+        if self._worker and body.reason != "stopped":
+            ways = " --retry | --skip | --result FILE" if body.reason == "decision" else ""
+            self._say(f"  the turn waits for a person:  sojourn resume {self._name}{ways}")
 
     def _returned(self, body: ToolOutcome) -> None:
         self.tools += 1

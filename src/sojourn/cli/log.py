@@ -70,7 +70,8 @@ def command(
 ) -> int:
     """Show the events of CAPSULE, the oldest first.
 
-    A call that may have happened is marked so. With -v texts are shown whole.
+    A call that may have happened is marked so. With -v texts are shown whole, and the system prompt
+    where it was set or changed.
     """
     check_kinds(kinds)
     machine, place = find(capsule)
@@ -150,7 +151,10 @@ class _Shown:
         self._voice.data(number, short, kind, when)
         self._voice.data("      ", *words.line)
         lines = words.text.splitlines()
-        most = len(lines) if self._voice.settings.verbose else TEXT_LINES
+        most = TEXT_LINES
+        if self._voice.settings.verbose:
+            lines += words.more.splitlines()
+            most = len(lines)
         for line in lines[:most]:
             self._voice.data(Painted("      | ", "dim"), line)
         if len(lines) > most:

@@ -30,7 +30,8 @@ def command(settings: Settings, everything: bool) -> None:
     from sojourn.cli.shapes import PsAnswer
 
     machine = Machine()
-    listed = [_listed(machine, place) for place in machine.places()]
+    places = machine.places()
+    listed = [_listed(machine, place) for place in places]
     shown = [row for row in listed if everything or row.standing != "resting"]
     voice, resting = Voice(settings), len(listed) - len(shown)
     if settings.json:
@@ -38,7 +39,8 @@ def command(settings: Settings, everything: bool) -> None:
         return
     if shown:
         head = ("NAME", "STATE", "MODEL", "HELD BY", "EVENTS", "LAST EVENT", "WAITING")
-        table(voice.out, head, [_row(row) for row in shown])
+        names = {place.folder: machine.reference(place, places) for place in places}
+        table(voice.out, head, [_row(row, names[row.capsule.folder]) for row in shown])
     if resting:
         voice.talk(Painted(f"{counted(resting, 'capsule')} at rest: sojourn ps -a", "dim"))
     elif not listed:
@@ -76,10 +78,10 @@ def _listed(machine: "Machine", place: "Place") -> "ListedShape":
     )
 
 
-def _row(row: "ListedShape") -> tuple[str | Painted, ...]:
+def _row(row: "ListedShape", name: str) -> tuple[str | Painted, ...]:
     style, _ = STANDINGS[row.standing]
     return (
-        Painted(row.capsule.name, "name"),
+        Painted(name, "name"),
         Painted(row.standing.replace("_", " "), style),
         row.model or "-",
         "-" if row.held_by is None else f"pid {row.held_by.pid}",

@@ -40,7 +40,8 @@ that could act on the terminal (escape sequences, bidirectional overrides, zero-
 A capsule is named by the path of its folder or by its name on this machine. Without a name it is
 the current folder when that is a capsule, else the one that was held last. `run` and `send` take
 one argument as the text when it has several words or is `-`; a single word is never a message
-without a capsule's name before it.
+without a capsule's name before it. Advice names a capsule by its
+name where that means this one alone, else by its path.
 """
 
 JSON_TEXT: Final = """\

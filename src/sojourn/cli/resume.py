@@ -75,17 +75,17 @@ def command(
         place,
         model=model,
         printed=printed,
-        act=lambda agent: _go_on(agent, decision, text),
+        act=lambda agent: _go_on(agent, decision, text, machine.reference(place)),
     )
 
 
-async def _go_on(agent: "Agent", decision: Decision | None, text: str) -> "Report":
+async def _go_on(agent: "Agent", decision: Decision | None, text: str, name: str) -> "Report":
     """Go on; a decision that nobody waits for is a mistake to be told, not to be passed over."""
     if decision is not None and agent.state.question is None:
         raise UsageError(
             "no call waits for a decision",
             code="no_question",
             state="Nothing was changed.",
-            hint=f"Go on without one:  sojourn resume {agent.place.name}",
+            hint=f"Go on without one:  sojourn resume {name}",
         )
     return await agent.resume(decision, text)

@@ -1,5 +1,7 @@
 """`sojourn run`: send a message and take the turn here."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sojourn.cli.capsules import complete_capsule
@@ -7,6 +9,9 @@ from sojourn.cli.group import Command
 from sojourn.cli.settings import Settings
 from sojourn.cli.words_in import given_text
 from sojourn.errors import UsageError
+
+if TYPE_CHECKING:
+    from sojourn.agent import Agent, Report
 
 
 def addressed(words: tuple[str, ...], verb: str) -> tuple[str | None, str]:
@@ -92,5 +97,13 @@ def command(
         place,
         model=model,
         printed=printed,
-        act=lambda agent: agent.run(text, max_model_calls=max_turns),
+        act=lambda agent: _run(agent, text, max_turns),
+        sends=True,
     )
+
+
+async def _run(agent: "Agent", text: str, max_turns: int | None) -> "Report":
+    """Send and run; in a turn that was open already the message does not begin a new one."""
+    if agent.state.turn is not None and agent.state.question is None:
+        agent.note("a turn was open here; your message joins it")
+    return await agent.run(text, max_model_calls=max_turns)

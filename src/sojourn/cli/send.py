@@ -51,7 +51,14 @@ def command(settings: Settings, words: tuple[str, ...], request: str | None) -> 
     accepted = asyncio.run(machine.send(place, text, request=request))
     voice = Voice(settings)
     if settings.json:
-        voice.answer(SendAnswer(capsule=shape_of(place), request=accepted.request))
+        voice.answer(
+            SendAnswer(capsule=shape_of(place), request=accepted.request, already=accepted.already)
+        )
         return
     voice.data(accepted.request)
-    voice.talk(Painted(f"accepted for {place.name}; it will be read once", "dim"))
+    name = machine.reference(machine.live(place))
+    if accepted.already:
+        said = f"it was there already: {name} was sent this under the same name; it is read once"
+    else:
+        said = f"accepted for {name}; it will be read once"
+    voice.talk(Painted(said, "dim"))

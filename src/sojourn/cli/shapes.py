@@ -104,10 +104,11 @@ class InitAnswer(Answer, frozen=True, kw_only=True):
 
 
 class SendAnswer(Answer, frozen=True, kw_only=True):
-    """`send`: the message is durable under this request id."""
+    """`send`: the message is durable under this request id, maybe already from an earlier time."""
 
     capsule: CapsuleShape
     request: str
+    already: bool
 
 
 class CallShape(Shape, frozen=True, kw_only=True):
@@ -194,11 +195,12 @@ class UsageShape(Shape, frozen=True, kw_only=True):
 
 
 class ReportLine(Answer, frozen=True, kw_only=True, tag_field="type", tag="report"):
-    """How a run ended; the last line of `run` and `resume`."""
+    """How a run ended; the last line of `run` and `resume`. `hint` says what to do next."""
 
     capsule: CapsuleShape
     reason: Literal["rest", "limit", "paused", "left", "decision", "model", "idle"]
     exit: int
+    hint: str
     text: str
     turn: str | None
     model_calls: int
@@ -234,11 +236,16 @@ class LossShape(Shape, frozen=True, kw_only=True):
 
 
 class ContextAnswer(Answer, frozen=True, kw_only=True):
-    """`context`: the request's payload; `bytes` is the length of what would be sent."""
+    """`context`: the request's payload; `bytes` is its length as it would be sent.
+
+    With `awaits_input` nothing is sent before the next input; where the messages would end with a
+    reply, a word of the runtime stands in its place (the last loss).
+    """
 
     capsule: CapsuleShape
     model: str
     dialect: str
+    awaits_input: bool
     bytes: int
     payload: dict[str, object]
     losses: tuple[LossShape, ...]

@@ -43,7 +43,7 @@ def command(settings: Settings, words: tuple[str, ...]) -> None:
     if len(where) > 1:
         raise click.UsageError("name one event")
     machine, place = find(where[0] if where else None)
-    event = chosen(machine.look(place), name)
+    event = chosen(machine.look(place), name, capsule=machine.reference(place))
     voice = Voice(settings)
     if settings.json:
         from sojourn.cli.events import shape_of_event
@@ -54,8 +54,8 @@ def command(settings: Settings, words: tuple[str, ...]) -> None:
     _print(voice, event)
 
 
-def chosen(look: "Look", name: str) -> "Event":
-    """The one event that a number or the beginning of an id names.
+def chosen(look: "Look", name: str, *, capsule: str) -> "Event":
+    """The one event that a number or the beginning of an id names; hints name `capsule`.
 
     Raises: NotFoundError `event_missing`; UsageError `event_ambiguous`.
     """
@@ -72,9 +72,9 @@ def chosen(look: "Look", name: str) -> "Event":
     found = numbered or named
     if not found:
         raise NotFoundError(
-            f"{look.place.name} has no event {name}",
+            f"{capsule} has no event {name}",
             code="event_missing",
-            hint=f"It has {look.events}; `sojourn log {look.place.name} --oneline` lists them. "
+            hint=f"It has {look.events}; `sojourn log {capsule} --oneline` lists them. "
             f"An id needs at least {SHORTEST} digits.",
         )
     if len(found) > 1:

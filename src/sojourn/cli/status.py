@@ -51,7 +51,7 @@ def command(settings: Settings, capsule: str | None) -> None:
     if settings.json:
         voice.answer(answer)
     else:
-        _print(voice, answer)
+        _print(voice, answer, machine.reference(place))
 
 
 def status_of(look: "Look") -> "StatusAnswer":
@@ -120,7 +120,7 @@ def _arguments(look: "Look", key: str) -> str:
     return ""
 
 
-def _print(voice: Voice, answer: "StatusAnswer") -> None:
+def _print(voice: Voice, answer: "StatusAnswer", name: str) -> None:
     from sojourn.cli.events import about
 
     style, meaning = STANDINGS[answer.standing]
@@ -148,8 +148,8 @@ def _print(voice: Voice, answer: "StatusAnswer") -> None:
         rows.append(("why", f"{answer.reason.message} [{answer.reason.code}]"))
     if answer.torn:
         rows.append(("torn end", "the last append is incomplete; the next run cuts and keeps it"))
-    for name, text in rows:
-        voice.data(Painted(f"  {name:<10}", "dim"), text)
+    for row, text in rows:
+        voice.data(Painted(f"  {row:<10}", "dim"), text)
     for call in answer.calls:
         words = f"{call.tool} {about(call.arguments)}".rstrip()
         state, style = CALL_STATES[call.state]
@@ -157,11 +157,10 @@ def _print(voice: Voice, answer: "StatusAnswer") -> None:
     for damage in answer.damages:
         where = f"line {damage.line}: " if damage.line else ""
         voice.data(Painted(f"  {'damage':<10}", "bad"), f"{where}{damage.message} [{damage.code}]")
-    _next_step(voice, answer)
+    _next_step(voice, answer, name)
 
 
-def _next_step(voice: Voice, answer: "StatusAnswer") -> None:
-    name = answer.capsule.name
+def _next_step(voice: Voice, answer: "StatusAnswer", name: str) -> None:
     match answer.standing:
         case "interrupted" | "paused" | "model_failed" | "waiting":
             voice.talk(Painted(f"next:  sojourn resume {name}", "dim"))

@@ -1,6 +1,7 @@
 """Taking a turn from the command line: what `run` and `resume` share."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import assert_never
@@ -16,9 +17,13 @@ from sojourn.cli.people import counted, took
 from sojourn.cli.settings import Settings
 from sojourn.cli.shapes import FaultShape, QuestionShape, ReportLine, UsageShape
 from sojourn.cli.voice import Painted, Voice
-from sojourn.errors import CallError, DecisionError, LimitError, SojournError, UsageError
+from sojourn.errors import CallError, DecisionError, LimitError, SojournError
 from sojourn.format.event import Failure
 from sojourn.models.choose import keys_seen, ollama_answers
+
+KEPT = "Your message was accepted and is kept."
+KEPT_UNTIL_DECIDED = f"{KEPT[:-1]}; the agent reads it after the decision."
+"""What is said of the message of a `run` that did not come to rest."""
 
 Act = Callable[[Agent], Awaitable[Report]]
 """What to do with the held capsule."""
@@ -32,43 +37,72 @@ def take_turn(
     model: str | None,
     printed: bool,
     act: Act,
+    sends: bool = False,
 ) -> int:
     """Hold the capsule, act, and tell how it ended; the exit code.
+
+    `sends` when `act` brings a message: a failure then says whether it was accepted.
 
     Raises: SojournError when the turn did not come to rest, unless the answer is JSON.
     """
     voice = Voice(settings)
     began = monotonic()
     watching = observer_of(voice, machine, place, printed=printed)
+    agents: list[Agent] = []
 
     async def held() -> Report:
         holding = machine.hold(
             place, model=model, ask=None if printed else asker(voice), observer=watching
         )
         async with holding as agent:
+            agents.append(agent)
             with interruptible(voice, pause=agent.pause, stop=agent.stop, leave=agent.leave):
                 return await act(agent)
 
     try:
         report = asyncio.run(held())
-    except UsageError as error:
-        raise first_model(machine, place) if error.code == "no_model" else error from None
+    except SojournError as error:
+        accepted = any(agent.accepted is not None for agent in agents)
+        said = _told_better(error, machine, place)
+        if sends:
+            fate = KEPT if accepted else "The message was not accepted."
+            said.state = f"{said.state} {fate}".strip()
+        raise said from None
     finally:
         if isinstance(watching, Live):
             watching.end()
     voice.check()
     code = exit_of(report)
     if settings.json:
-        voice.answer(_line(report, place, code))
+        failure = failure_of(report, machine.reference(place), sent=sends)
+        voice.answer(_line(report, place, code, "" if failure is None else failure.hint))
         return code
     if printed and report.text:
         voice.out.put(report.text.removesuffix("\n"), "\n")
-    failure = failure_of(report, place)
+    failure = failure_of(report, machine.reference(place), sent=sends)
     if failure is not None:
         raise failure
     if not printed:
-        _close(voice, report, place, watching, monotonic() - began)
+        _close(voice, report, machine.reference(place), watching, monotonic() - began)
     return code
+
+
+def _told_better(error: SojournError, machine: Machine, place: Place) -> SojournError:
+    """The error with a hint that names this capsule."""
+    name = machine.reference(place)
+    if error.code == "no_model":
+        return first_model(machine, place)
+    if error.code == "held_elsewhere":
+        error.hint = (
+            f'Watch it:  sojourn log {name} -f    or give it a message:  sojourn send {name} "..."'
+        )
+    error.hint = naming(error.hint, name)
+    return error
+
+
+def naming(hint: str, name: str) -> str:
+    """The hint with this capsule in its commands, which were written where none is known."""
+    return re.sub(r"`sojourn (verify|context|status|resume)`", rf"`sojourn \1 {name}`", hint)
 
 
 def observer_of(
@@ -83,7 +117,7 @@ def observer_of(
         voice,
         place.capsule,
         past=lambda: machine.look(place).events_of(),
-        heading=place.name if worker else None,
+        heading=machine.reference(place) if worker else None,
     )
 
 
@@ -104,9 +138,12 @@ def exit_of(report: Report) -> int:
             assert_never(report.reason)
 
 
-def failure_of(report: Report, place: Place) -> SojournError | None:
-    """The report as an error where the turn did not come to rest; a pause is none."""
-    go_on = f"sojourn resume {place.name}"
+def failure_of(report: Report, name: str, *, sent: bool) -> SojournError | None:
+    """The report as an error where the turn did not come to rest; a pause is none.
+
+    `name` is how the command line finds the capsule again, `sent` says that a message was accepted.
+    """
+    go_on = f"sojourn resume {name}"
     match report.reason:
         case "rest" | "idle" | "paused" | "left":
             return None
@@ -115,28 +152,36 @@ def failure_of(report: Report, place: Place) -> SojournError | None:
                 f"the turn ended at its limit of {counted(report.model_calls, 'model call')}",
                 code="turn_limit",
                 state="What was done is in the log.",
-                hint=f'Go on with a message:  sojourn run {place.name} "go on"',
+                hint=f'Go on with a message:  sojourn run {name} "go on"',
             )
         case "model":
             return CallError(
                 _why(report.failure),
                 code="model_failed" if report.failure is None else report.failure.code,
-                state="The turn is paused; nothing is lost.",
-                hint=f"Ask again:  {go_on}    or another model:  {go_on} -m PROVIDER/NAME",
+                state=_joined(report.state, "The turn is paused; nothing is lost.", KEPT * sent),
+                hint=_joined(
+                    naming(report.hint, name),
+                    f"Ask again:  {go_on}    or another model:  {go_on} -m PROVIDER/NAME",
+                    between="\n",
+                ),
             )
         case "decision":
-            return undecided(report.question, place)
+            return undecided(report.question, name, sent=sent)
         case _:
             assert_never(report.reason)
 
 
-def undecided(question: Question | None, place: Place) -> DecisionError:
+def undecided(question: Question | None, name: str, *, sent: bool) -> DecisionError:
     """The question about a call whose outcome is unknown, and the ways to answer it."""
-    go_on = f"sojourn resume {place.name}"
+    go_on = f"sojourn resume {name}"
     call = "a call" if question is None else f"{question.tool} {about(question.args)}".rstrip()
     return DecisionError(
         f"{call}: it may have happened, and its rule is to ask a person",
-        state="The turn waits; nothing is lost. Find out what is true, then choose:",
+        state=_joined(
+            "The turn waits; nothing is lost.",
+            KEPT_UNTIL_DECIDED * sent,
+            "Find out what is true, then choose:",
+        ),
         hint=f"call it once more:          {go_on} --retry\n"
         f"leave it unknown:           {go_on} --skip\n"
         f"it happened, this came out: {go_on} --result FILE",
@@ -146,7 +191,8 @@ def undecided(question: Question | None, place: Place) -> DecisionError:
 def first_model(machine: Machine, place: Place) -> SojournError:
     """The error of an agent without a model: the keys seen here by name, and what would work."""
     seen = keys_seen(machine.environment)
-    ways = ["name one once:  " + f'sojourn run {place.name} "..." -m PROVIDER/NAME']
+    name = machine.reference(place)
+    ways = ["name one once:  " + f'sojourn run {name} "..." -m PROVIDER/NAME']
     if ollama_answers(machine.environment):
         ways.append("Ollama answers here:  -m ollama/NAME")
     ways.append("without any key:  sojourn demo    or replies from a file:  -m scripted/FILE")
@@ -160,13 +206,18 @@ def first_model(machine: Machine, place: Place) -> SojournError:
     )
 
 
+def _joined(*texts: str, between: str = " ") -> str:
+    """Those that say something, one after the other."""
+    return between.join(text for text in texts if text)
+
+
 def _why(failure: Failure | None) -> str:
     if failure is None:
         return "the model brought no reply, several times in a row"
     return f"the model failed: {plain(failure.message)}"
 
 
-def _close(voice: Voice, report: Report, place: Place, watching: object, seconds: float) -> None:
+def _close(voice: Voice, report: Report, name: str, watching: object, seconds: float) -> None:
     """The last line for people: what it took."""
     if report.reason == "idle":
         voice.talk("nothing to do: no turn is open and no message waits")
@@ -178,16 +229,17 @@ def _close(voice: Voice, report: Report, place: Place, watching: object, seconds
     if usage.input or usage.output:
         facts.append(f"{usage.input:,} tokens in, {usage.output:,} out")
     if report.reason == "paused":
-        voice.talk(Painted("paused.", "warn"), f" Go on:  sojourn resume {place.name}")
+        voice.talk(Painted("paused.", "warn"), f" Go on:  sojourn resume {name}")
     voice.talk(Painted(" · ".join(facts), "dim"))
 
 
-def _line(report: Report, place: Place, code: int) -> ReportLine:
+def _line(report: Report, place: Place, code: int, hint: str) -> ReportLine:
     usage, failure, question = report.usage, report.failure, report.question
     return ReportLine(
         capsule=shape_of(place),
         reason=report.reason,
         exit=code,
+        hint=hint,
         text=report.text,
         turn=report.turn,
         model_calls=report.model_calls,

@@ -55,7 +55,9 @@ async def _work(machine: "Machine", places: "list[Place]", settings: Settings, w
     def failed(place: "Place", error: "SojournError") -> None:
         words = of_error(error)
         failures.append(words.exit)
-        voice.talk(Painted("✗ ", "bad"), f"{place.name}: {words.message}   [{words.code}]")
+        voice.talk(
+            Painted("✗ ", "bad"), f"{machine.reference(place)}: {words.spoken}   [{words.code}]"
+        )
 
     def end() -> None:
         stop.set()

@@ -24,7 +24,10 @@ BROKEN_ARGS = "The arguments are not a JSON object; nothing was run. Send them a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performer:
-    """The ports that effects are performed through; `workspace` is a folder's path."""
+    """The ports that effects are performed through; `workspace` is a folder's path.
+
+    `failed` is told of each model call that failed, before its outcome is recorded.
+    """
 
     hold: Hold
     model: Model
@@ -34,6 +37,7 @@ class Performer:
     boot: str
     clock: WallClock
     observer: Observer
+    failed: Callable[[CallError], None]
     ask: Callable[[str], Awaitable[str]] | None = None
 
     async def call_model(self, effect: CallModel, turn: TurnId) -> ModelOutcome:
@@ -64,8 +68,7 @@ class Performer:
         self, effect: CallModel, turn: TurnId, reader: ReplyReader, error: CallError
     ) -> ModelOutcome:
         failure = Failure(code=error.code, message=error.message, status=error.status)
-        if error.hint:
-            self.observer.note(error.hint)
+        self.failed(error)
         return self._model_outcome(
             effect, turn, reader.partial(), failure, unknown=error.may_have_happened
         )

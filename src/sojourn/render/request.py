@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 
@@ -48,12 +48,35 @@ class Constraints:
 class Loss:
     """Something that the log holds and the request does not, or not as it was.
 
-    `code` is one of docs/rendering.md#losses, `event` where it came from (None: the whole request).
+    `code` is one of `LOSSES`, `event` where it came from (None: the whole request).
     """
 
     code: str
     event: EventId | None
     detail: str
+
+
+LOSSES: Final[Mapping[str, str]] = {
+    "unfinished_dropped": "a reply that was cut off is left out",
+    "turn_omitted": "a reply with nothing left to show is left out",
+    "reasoning_dropped": "private reasoning of this kind stays behind",
+    "citations_dropped": "citations of another issuer stay behind",
+    "server_call_summarised": "a call of a provider's own goes as words",
+    "call_answered": "a call that the log holds no result for is answered by the runtime",
+    "result_dropped": "a second result of a call, or one without its call, is left out",
+    "arguments_wrapped": "arguments that were no JSON object go as their text",
+    "id_changed": "a call goes under another id",
+    "name_changed": "a tool goes under another name",
+    "tools_stubbed": "tools are declared for earlier calls only",
+    "tool_dropped": "the second of two tools of one name is left out",
+    "schema_replaced": "a tool's schema that was not one of an object goes as an empty one",
+    "media_left_out": "media go as a line of text",
+    "blank_dropped": "blank text is left out",
+    "text_mended": "lone surrogates go as U+FFFD",
+    "option_changed": "an option that this model does not take, or not with this value, is changed",
+    "bridge_added": "a word of the runtime stands between or after replies",
+}
+"""Every code of a loss and what it means, in the words of docs/rendering.md#losses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

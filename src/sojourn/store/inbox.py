@@ -116,7 +116,7 @@ class FolderInbox:
                 continue
             found = self._message(folder, name)
             if found == message:
-                return InboxItem(name=name, message=message)
+                return InboxItem(name=name, message=message, waited=True)
             if found is not None:
                 raise UsageError(
                     f"the request id {message.request} was used for another message",

@@ -252,5 +252,6 @@ def _held_elsewhere(held: HeldBy) -> HeldElsewhereError:
     return HeldElsewhereError(
         f"the capsule is held by {who}" + (f" ({held.command})" if held.command else ""),
         state="Nothing was changed.",
+        since=held.since if held.pid else "",
         hint="Watch it with `sojourn log -f`, or give it a message with `sojourn send`.",
     )

@@ -62,6 +62,11 @@ class StateFolder:
         return f"{self.root}/runs"
 
     @property
+    def scripts(self) -> str:
+        """Folder of one file a capsule: where the script of its model lies."""
+        return f"{self.root}/scripts"
+
+    @property
     def queue(self) -> str:
         """The file of the queue."""
         return f"{self.root}/queue.sqlite3"
