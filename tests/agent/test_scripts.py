@@ -106,3 +106,10 @@ def test_a_kept_place_that_is_wrong_does_no_harm(kept: bytes, case: Case) -> Non
     place = case.create("scripted/" + str(script(case.folder / "here/s.json")))
     (case.folder / "state/scripts" / place.capsule).write_bytes(kept)
     assert case.run(place) == "Hello."
+
+
+def test_a_kept_place_of_another_script_is_not_taken(case: Case) -> None:
+    other = script(case.folder / "a/other.json", "Another.")
+    place = case.create("scripted/" + str(script(case.folder / "here/s.json")))
+    (case.folder / "state/scripts" / place.capsule).write_bytes(bytes(other))
+    assert case.run(place) == "Hello."
