@@ -29,6 +29,7 @@ IN_STREAM: list[tuple[dict[str, object], str]] = [
     ({"type": "authentication_error"}, "key_refused"),
     ({"type": "permission_error"}, "key_refused"),
     ({"type": "billing_error"}, "credit_used_up"),
+    ({"type": "not_found_error", "message": "no such thing"}, "model_unknown"),
     ({"type": "timeout_error"}, "server_failed"),
     ({"type": "invalid_request_error", "message": "prompt is too long"}, "context_overflow"),
     ({"type": "invalid_request_error", "message": "no such field"}, "request_refused"),

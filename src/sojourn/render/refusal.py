@@ -225,9 +225,10 @@ def code_in_stream(said: Said) -> str:
     numbers = (int(text) for text in (said.code, said.kind) if re.fullmatch(r"[1-5]\d\d", text))
     status = next(numbers, 0)
     code = code_of(said, status)
-    if code == "request_refused" and status == 0 and "invalid" not in said.kind:
-        return "server_failed"
-    return code
+    if code != "request_refused" or status != 0 or "invalid" in said.kind:
+        return code
+    # An address that answers with a stream is right, so what was not found is the model.
+    return "model_unknown" if said.kind == "not_found_error" else "server_failed"
 
 
 def call_error(said: Said) -> CallError:
