@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 
 import jsonschema
@@ -35,7 +36,7 @@ def named_command(command: str) -> str | None:
     if "sojourn" not in words or "--json" not in words or "|" in words or ">" in words:
         return None
     rest = words[words.index("sojourn") + 1 :]
-    names = [*map(" ".join, zip(rest, rest[1:], strict=False)), *rest]
+    names = [*map(" ".join, pairwise(rest)), *rest]
     return next((name for name in names if name in COMMANDS), None)
 
 

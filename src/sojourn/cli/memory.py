@@ -51,7 +51,7 @@ def show(settings: Settings, capsule: str | None, at: str | None, blamed: bool) 
 
     machine, place = find(capsule)
     look = machine.look(place)
-    event = None if at is None else chosen(look, at)
+    event = None if at is None else chosen(look, at, capsule=machine.reference(place))
     text = notes_on_disk(look) if event is None else notes_at(look, event)
     lines: list[tuple[Edit | None, str]] = []
     if blamed:
@@ -142,12 +142,13 @@ def diff(settings: Settings, words: tuple[str, ...]) -> None:
         raise click.UsageError("name a capsule and at most two events")
     machine, place = find(words[0] if words else None)
     look = machine.look(place)
-    events = [chosen(look, word) for word in words[1:]]
+    known_as = machine.reference(place)
+    events = [chosen(look, word, capsule=known_as) for word in words[1:]]
     if len(events) == 2:
         names = [events[0].id, events[1].id]
         before, after = (notes_at(look, event) for event in events)
     elif events:
-        before, after = _around(look, events[0].id)
+        before, after = _around(look, events[0].id, capsule=known_as)
         names = [f"before {events[0].id[:12]}", events[0].id]
     else:
         edits = edits_of(look)
@@ -235,7 +236,7 @@ def _edited(text: str) -> str:
     return found
 
 
-def _around(look: "Look", event: str) -> tuple[str, str]:
+def _around(look: "Look", event: str, *, capsule: str) -> tuple[str, str]:
     """The notes before and after one edit."""
     from sojourn.agent.notes import edits_of
 
@@ -248,7 +249,7 @@ def _around(look: "Look", event: str) -> tuple[str, str]:
         "that event is no edit of the notes",
         code="no_edit",
         state="Nothing was changed.",
-        hint=f"`sojourn memory log {look.place.name}` lists them.",
+        hint=f"`sojourn memory log {capsule}` lists them.",
     )
 
 

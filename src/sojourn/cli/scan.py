@@ -27,7 +27,7 @@ def command(settings: Settings, capsule: str | None) -> int:
     from sojourn.agent.trust import scan
     from sojourn.cli.shapes_trust import ScanAnswer, SuspectShape
 
-    _, place = find(capsule)
+    machine, place = find(capsule)
     suspects = tuple(
         SuspectShape(id=one.id, rule=one.rule, file=one.file, line=one.line, within=one.within)
         for one in scan(place)
@@ -44,5 +44,8 @@ def command(settings: Settings, capsule: str | None) -> int:
         voice.data(Painted("nothing found", "good"), f"  {place.name} holds no likely secret")
         return 0
     voice.talk(f"{counted(len(suspects), 'likely secret')}. Nothing was changed.")
-    voice.talk("Take an event's text away for good:  sojourn redact CAPSULE EVENT --reason TEXT")
+    known_as = machine.reference(place)
+    voice.talk(
+        f"Take an event's text away for good:  sojourn redact {known_as} EVENT --reason TEXT"
+    )
     return FormatError.exit_code

@@ -207,13 +207,13 @@ def _misfit(value: canon.JSON, message: str) -> Path:
 def _wrong_member(value: canon.JSON, path: Sequence[str | int]) -> str | int | None:
     members = _at(value, path)
     if isinstance(members, dict):
-        return next((key for key in members if _fails(value, path, {key: members[key]})), None)
+        return next((key for key in members if _fails(path, {key: members[key]})), None)
     if isinstance(members, list):
-        return next((i for i, item in enumerate(members) if _fails(value, path, [item])), None)
+        return next((i for i, item in enumerate(members) if _fails(path, [item])), None)
     return None
 
 
-def _fails(value: canon.JSON, path: Sequence[str | int], instead: canon.JSON) -> bool:
+def _fails(path: Sequence[str | int], instead: canon.JSON) -> bool:
     """Whether the spec is still of the wrong shape when only `instead` stands at the path."""
     if not path:
         tried = instead
