@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from sojourn.errors import LimitError
 from sojourn.ids import CapsuleId, RequestId
 from sojourn.ports import Message
-from sojourn.store.inbox import MESSAGE_LIMIT, FolderInbox
+from sojourn.store.inbox import MESSAGE_LIMIT, SECOND, FolderInbox
 
 CAPSULE = CapsuleId("c" * 64)
 
@@ -153,3 +154,49 @@ def test_looking_makes_nothing(tmp_path: Path) -> None:
     assert inbox.refused(CAPSULE) == ()
     assert inbox.set_aside(CAPSULE) == ()
     assert not (tmp_path / "inbox").exists()
+
+
+def emptied(folder: Path, changed: int) -> FolderInbox:
+    """An inbox that saw the folder empty when it was last changed at this time."""
+    for file in folder.glob("*.json"):
+        file.unlink()
+    os.utime(folder, ns=(changed, changed))
+    inbox = FolderInbox(str(folder.parent))
+    assert waiting(inbox) == []
+    return inbox
+
+
+def slip_in(folder: Path, changed: int) -> None:
+    """Add a message so that the folder shows the same time as before."""
+    FolderInbox(str(folder.parent)).put(CAPSULE, message("c"))
+    os.utime(folder, ns=(changed, changed))
+
+
+def test_a_message_after_an_empty_look_is_seen_at_the_next(folder: Path) -> None:
+    inbox = emptied(folder, time.time_ns() - 10 * SECOND)
+    assert waiting(inbox) == []
+    FolderInbox(str(folder.parent)).put(CAPSULE, message("c"))
+    assert waiting(inbox) == ["c"]
+    inbox.remove(CAPSULE, inbox.items(CAPSULE)[0])
+    assert waiting(inbox) == []
+
+
+def test_a_folder_that_did_not_change_since_it_was_empty_is_not_listed(folder: Path) -> None:
+    changed = time.time_ns() - 10 * SECOND | 1
+    inbox = emptied(folder, changed)
+    slip_in(folder, changed)
+    assert waiting(inbox) == []
+
+
+def test_a_second_change_within_one_step_of_the_clock_is_seen(folder: Path) -> None:
+    changed = time.time_ns() + 10 * SECOND | 1
+    inbox = emptied(folder, changed)
+    slip_in(folder, changed)
+    assert waiting(inbox) == ["c"]
+
+
+def test_a_file_system_that_counts_whole_seconds_is_listed_each_time(folder: Path) -> None:
+    changed = (time.time_ns() // SECOND - 1) * SECOND
+    inbox = emptied(folder, changed)
+    slip_in(folder, changed)
+    assert waiting(inbox) == ["c"]

@@ -84,6 +84,8 @@ class TextMask:
 
     def flush(self) -> str:
         """What was held back, at the end."""
+        if not self._held:
+            return ""
         shown, self._held = self._finder.mask(self._held), ""
         return shown
 

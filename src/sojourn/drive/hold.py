@@ -118,7 +118,8 @@ class Hold:
     def draft(self, body: AnyBody) -> Event:
         """Make the next line; it is in the folds at once and durable after `commit`."""
         self._check()
-        body = self._masked(body)
+        if not self._ports.mask.idle:
+            body = self._masked(body)
         if not self._drafts:
             self._batch = self._chain.seq
             self._time = self._ports.clock.now()
@@ -296,8 +297,6 @@ class Hold:
 
     def _masked(self, body: AnyBody) -> AnyBody:
         """The body with secret values taken out of every string of it."""
-        if self._ports.mask.idle:
-            return body
         plain = msgspec.json.encode(body).decode()
         masked = self._ports.mask.text(plain)
         if masked == plain:

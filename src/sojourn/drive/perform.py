@@ -168,7 +168,9 @@ class Performer:
         except Exception as error:
             return _refused("tool_error", f"{type(error).__name__}: {error}")
         finally:
-            self.observer.output(part.tool, stream.flush())
+            held_back = stream.flush()
+            if held_back:
+                self.observer.output(part.tool, held_back)
 
 
 def _refused(code: str, text: str) -> ToolResult:

@@ -55,7 +55,8 @@ class Runner:
     _pausing: bool = False
     _leaving: bool = False
     _cancelled: bool = False
-    _calling: asyncio.Task[object] | None = None
+    _task: asyncio.Task[object] | None = None
+    _calling: bool = False
     _stops: int = 0
     _heard: list[InboxItem] = field(default_factory=list[InboxItem])
 
@@ -70,8 +71,8 @@ class Runner:
     def stop(self) -> None:
         """End the running call now; its outcome is unknown."""
         self._pausing = True
-        if self._calling is not None:
-            self._calling.cancel()
+        if self._calling and self._task is not None:
+            self._task.cancel()
             self._stops += 1
 
     async def run(self, *, person: bool, decision: Decide | None = None) -> Rest:
@@ -80,6 +81,7 @@ class Runner:
         Raises: StorageError when a durable write failed (the hold is dropped), FencedError when
         another took the turn.
         """
+        self._task = asyncio.current_task()
         self._hear()
         ready = self._draft(Take(person=person))
         if decision is not None and ready.effect is None:
@@ -172,24 +174,24 @@ class Runner:
         When the whole run is cancelled the call ends first, the turn pauses, and then the
         cancellation goes on.
         """
-        task = self._calling = asyncio.current_task()
+        self._calling = True
         try:
             self._draft(Ended(outcome=await call))
         finally:
-            self._calling = None
-            await self._settle(task)
+            self._calling = False
+            await self._settle()
 
-    async def _settle(self, task: asyncio.Task[object] | None) -> None:
+    async def _settle(self) -> None:
         """Let the loop turn, though no call may ever wait, and hear what the task was told.
 
         A stop that came too late for its call must not end the next one: it is met here.
         """
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
-        if task is None:
+        if self._task is None:
             return
-        for _ in range(self._stops):
-            task.uncancel()
-        self._stops = 0
-        if task.cancelling():
+        while self._stops:
+            self._task.uncancel()
+            self._stops -= 1
+        if self._task.cancelling():
             self._pausing = self._cancelled = True

@@ -139,23 +139,19 @@ def _encode(body: AnyBody, blobs: dict[BlobId, bytes]) -> tuple[bytes, AnyBody]:
         data = canon.quick(body)
     if len(data) > layout.MAX_TEXT:
         body, data = spill.shrink(body, blobs)
-    value = _decode(body, data)
-    if _needs_care(body):
-        data = canon.encode(body)
-    if len(data) > layout.MAX_BODY:
-        data = spill.whole(data, body.salt, blobs)
-    return data, value
-
-
-def _decode(body: AnyBody, data: bytes) -> AnyBody:
-    """What a reader will see: whatever the types let slip is found before it is written."""
     try:
-        return _decoders[type(body)](data)
+        # Whatever the types let slip is found before it is written.
+        value = _decoders[type(body)](data)
     except msgspec.ValidationError as error:
         raise FormatError(
             f"a body of kind {KIND_OF[type(body)]} would not be read again: {error}",
             code="body_malformed",
         ) from error
+    if _needs_care(body):
+        data = canon.encode(body)
+    if len(data) > layout.MAX_BODY:
+        data = spill.whole(data, body.salt, blobs)
+    return data, value
 
 
 def _needs_care(body: AnyBody) -> bool:

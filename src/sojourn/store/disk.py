@@ -32,12 +32,17 @@ _FLAGS: Final[dict[OpenMode, int]] = {
 
 
 class FileStat(msgspec.Struct, frozen=True, gc=False):
-    """What kind of thing a path or handle is, its size in bytes, and which one it is."""
+    """What kind of thing a path or handle is, its size in bytes, and which one it is.
+
+    `changed` is when its bytes, or the names in it, changed last: nanoseconds of wall time, whole
+    seconds (or 0) where the file system keeps no more.
+    """
 
     kind: Kind
     size: int
     device: int
     inode: int
+    changed: int
 
     def same(self, other: "FileStat | None") -> bool:
         """Whether both are one and the same file."""
@@ -221,7 +226,8 @@ class OsDisk:
 
 
 def _file_stat(found: os.stat_result) -> FileStat:
-    return FileStat(_kind(found.st_mode), found.st_size, found.st_dev, found.st_ino)
+    kind, changed = _kind(found.st_mode), found.st_mtime_ns
+    return FileStat(kind, found.st_size, found.st_dev, found.st_ino, changed)
 
 
 def _kind(mode: int) -> Kind:

@@ -5,6 +5,7 @@ order of acceptance. Whatever else lies in the folder blocks nobody.
 """
 
 import re
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -23,6 +24,14 @@ from sojourn.store.durable import Durable, durable_write, read_whole, reading, t
 
 MESSAGE_LIMIT: Final = 4 << 20
 """Bytes of a message's file."""
+
+SECOND: Final = 10**9
+TICK: Final = SECOND // 10
+"""Nanoseconds after which a change gets another time than the one before it.
+
+No kernel that keeps fractions of seconds counts in longer steps; a file system that keeps none
+shows whole seconds.
+"""
 
 LOCK: Final = "lock"
 REFUSED: Final = "refused"
@@ -46,6 +55,7 @@ class FolderInbox:
         self._folder = folder
         self._disk = disk or OsDisk()
         self._files = Durable(self._disk)
+        self._empty: dict[CapsuleId, int] = {}
 
     def put(self, capsule: CapsuleId, message: Message) -> InboxItem:
         """Accept a message, durable on return; the same again is the same item.
@@ -66,9 +76,20 @@ class FolderInbox:
     def items(self, capsule: CapsuleId) -> tuple[InboxItem, ...]:
         """Every message that waits, in order; what is no message is left out.
 
-        Raises: StorageError.
+        It is asked for at each step, so a folder that was empty is listed again only when it has
+        changed since. Raises: StorageError.
         """
-        return tuple(self._items(self._of(capsule)))
+        folder = self._of(capsule)
+        with reading(folder):
+            found = self._disk.stat_path(folder)
+        if found is None or found.changed == self._empty.get(capsule):
+            return ()
+        now = time.time_ns()
+        items = tuple(self._items(folder))
+        if not items and found.changed % SECOND and now - found.changed > TICK:
+            # Whatever comes from now on changes the folder at another time.
+            self._empty[capsule] = found.changed
+        return items
 
     def remove(self, capsule: CapsuleId, item: InboxItem) -> None:
         """Forget a message that is in the log now; one that is gone already is no error.

@@ -302,7 +302,7 @@ class RecordingDisk:
 
 def _stat(entry: Entry) -> FileStat:
     size = len(entry.cache) if isinstance(entry, File) else 0
-    return FileStat(_kind(entry), size, 1, entry.number)
+    return FileStat(_kind(entry), size, 1, entry.number, 0)
 
 
 def _kind(entry: Entry) -> Kind:

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import inspect
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, ParamSpec, TypeVar, cast, get_args, overload
 
 import msgspec
@@ -68,12 +68,9 @@ class DeclaredTool(Generic[P, R]):
         function = cast("Callable[..., object]", self._function)
         try:
             if self._is_async:
-                value = function(**given)
-            else:
-                value = await in_thread(lambda: function(**given))
-            if inspect.isawaitable(value):
-                value = await value
-            return as_result(value)
+                return as_result(await cast("Awaitable[object]", function(**given)))
+            value = await in_thread(lambda: function(**given))
+            return as_result(await value if inspect.isawaitable(value) else value)
         except CallError:
             raise
         except SojournError as error:
