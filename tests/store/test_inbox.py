@@ -200,3 +200,9 @@ def test_a_file_system_that_counts_whole_seconds_is_listed_each_time(folder: Pat
     inbox = emptied(folder, changed)
     slip_in(folder, changed)
     assert waiting(inbox) == ["c"]
+
+
+def test_messages_that_wait_are_seen_at_every_look(folder: Path) -> None:
+    os.utime(folder, ns=(1, time.time_ns() - 10 * SECOND | 1))
+    inbox = FolderInbox(str(folder.parent))
+    assert [waiting(inbox), waiting(inbox)] == [["a", "b"], ["a", "b"]]
