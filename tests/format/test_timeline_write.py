@@ -194,12 +194,11 @@ def test_an_append_may_be_made_line_by_line() -> None:
     assert two.chain == whole.chain
 
 
-def test_a_salt_is_made_of_each_18_bytes_and_no_two_are_alike() -> None:
-    token = bytes(range(36))
+def test_a_salt_is_the_base64url_of_its_own_16_bytes() -> None:
+    token = bytes(range(32))
     first, second = salts(token)
     assert [len(first), len(second)] == [22, 22]
-    assert urlsafe_b64decode(first + "AA")[:16] == token[:16]
-    assert urlsafe_b64decode(second + "AA")[:16] == token[18:34]
+    assert urlsafe_b64decode(first + "==") + urlsafe_b64decode(second + "==") == token
 
 
 def test_a_later_chain_that_names_its_heads_is_sound() -> None:

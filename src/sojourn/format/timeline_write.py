@@ -21,8 +21,8 @@ from sojourn.format.event import (
 from sojourn.format.line import BODY, HEADER, SALT
 from sojourn.ids import BlobId, Clock, Epoch, EventId, Incarnation, MachineId, Seq
 
-SALT_BYTES: Final = 18
-"""Random bytes that a salt is made of; as base64url they are two characters longer than one."""
+SALT_BYTES: Final = 16
+"""Random bytes that a salt is made of (docs/format.md#events)."""
 
 _decoders = {body: msgspec.json.Decoder(body).decode for body in KINDS.values()}
 
@@ -62,9 +62,9 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def salts(token: bytes) -> Iterator[str]:
-    """A salt for each 18 random bytes: 22 characters of base64url, 132 bits."""
-    text = urlsafe_b64encode(token).decode()
-    return (text[at : at + SALT] for at in range(0, len(text), SALT + 2))
+    """A salt for each 16 random bytes: 22 characters of base64url without padding."""
+    for at in range(0, len(token), SALT_BYTES):
+        yield urlsafe_b64encode(token[at : at + SALT_BYTES])[:SALT].decode()
 
 
 def write(bodies: Sequence[AnyBody], *, chain: Chain, time: str, salts: Sequence[str]) -> Batch:

@@ -100,7 +100,8 @@ def tool(
     parameter of type `ToolContext` is filled in. `verify_with` names tools by which a model can see
     whether the call happened. A sync function is run in a thread of its own, so that time limits
     and Ctrl-C work; when its call is stopped the thread runs on to its end, unseen, and does not
-    keep the process from ending. An async function runs on the loop and is cancelled.
+    keep the process from ending. An async function runs on the loop, in the
+    run's own task, and is cancelled.
 
     Raises: UsageError `tool_name`, `tool_signature`, `probe_not_yet`; docs/tools.md#your-own-tools.
     """
