@@ -87,6 +87,9 @@ class Runner:
         if decision is not None and ready.effect is None:
             self._draft(decision)
         while ready.effect is None or not isinstance(ready.effect, Rest):
+            if self._is_between_calls():
+                await _let_others_in()
+                self._heed()
             ready = (
                 Ready(effect=Rest(reason="left")) if self._left() else self._draft(self._wanted())
             )
@@ -112,10 +115,14 @@ class Runner:
         """Whether this is the safe point at which the turn is left as it is."""
         return self._leaving and self.hold.state.turn is not None
 
+    def _is_between_calls(self) -> bool:
+        """Whether a model call or the turn's end may follow."""
+        state = self.hold.state
+        return state.model is None and all(call.finished for call in state.calls)
+
     def _wanted(self) -> StepInput:
         """`Next`, with the inbox read where a model call or the turn's end may follow."""
-        state = self.hold.state
-        if all(call.finished for call in state.calls) and state.model is None:
+        if self._is_between_calls():
             self._hear()
         state = self.hold.state
         resting = state.answered and not state.unseen
@@ -179,15 +186,13 @@ class Runner:
             self._draft(Ended(outcome=await call))
         finally:
             self._calling = False
-            await self._settle()
+            if self._stops:
+                # One that came too late for this call must not end the next one: it is met here.
+                await _let_others_in()
+            self._heed()
 
-    async def _settle(self) -> None:
-        """Let the loop turn, though no call may ever wait, and hear what the task was told.
-
-        A stop that came too late for its call must not end the next one: it is met here.
-        """
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0)
+    def _heed(self) -> None:
+        """Take a stop back, now that its call ended; heed a cancellation, whoever asked for it."""
         if self._task is None:
             return
         while self._stops:
@@ -195,3 +200,12 @@ class Runner:
             self._stops -= 1
         if self._task.cancelling():
             self._pausing = self._cancelled = True
+
+
+async def _let_others_in() -> None:
+    """Let the loop turn once: signals and other tasks get their time, though no call ever waits.
+
+    A cancellation that comes meanwhile is only counted.
+    """
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
