@@ -19,7 +19,6 @@ from sojourn.format.event import (
     ToolIntent,
     ToolOutcome,
     TurnEnded,
-    TurnPaused,
 )
 
 TALK = [{"text": "Hello."}]
@@ -122,93 +121,6 @@ def test_a_turn_ends_at_its_limit_and_the_next_message_goes_on(tmp_path: Path) -
     assert (report.reason, report.model_calls) == ("limit", 3)
     assert [body.reason for body in stage.bodies(TurnEnded)] == ["limit"]
     assert stage.run("more", max_model_calls=1).reason == "limit"
-
-
-def test_a_pause_lets_the_running_call_end_first(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, TWO_CALLS)
-
-    def pause(agent: Agent, event: Event) -> None:
-        if isinstance(event.body, ToolIntent):
-            agent.pause()
-
-    assert stage.run(each=pause).reason == "paused"
-    assert stage.kinds()[-2:] == ["tool_outcome", "turn_paused"]
-    assert stage.take().reason == "paused"
-    assert stage.resume().reason == "rest"
-    assert stage.model_calls() == 2
-
-
-def test_a_pause_during_the_last_reply_is_a_rest(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, TALK)
-    report = stage.run(each=lambda agent, _: agent.pause())
-    assert report.reason == "rest"
-
-
-def test_a_stopped_tool_call_is_unknown_and_the_turn_waits(tmp_path: Path) -> None:
-    shell = {"tool": "shell", "args": {"command": "touch begun; sleep 60"}}
-    stage = Stage(tmp_path, [{"calls": [shell]}, {"text": "I see."}])
-
-    place = stage.make()
-
-    async def inside() -> str:
-        async with stage.machine.hold(place) as agent:
-            running = asyncio.ensure_future(agent.run("go"))
-            while not (tmp_path / "workspace/begun").exists():
-                await asyncio.sleep(0.01)
-            agent.stop()
-            return (await running).reason
-
-    assert asyncio.run(inside()) == "paused"
-    (outcome,) = stage.bodies(ToolOutcome)
-    assert (outcome.status, outcome.failure.code) == ("unknown", "stopped")
-    assert stage.resume().text == "I see."
-
-
-def test_a_cancelled_run_leaves_a_paused_turn_and_passes_the_cancellation_on(
-    tmp_path: Path,
-) -> None:
-    shell = {"tool": "shell", "args": {"command": "touch begun; sleep 60"}}
-    stage = Stage(tmp_path, [{"calls": [shell]}, {"text": "I see."}])
-
-    place = stage.make()
-
-    async def inside() -> None:
-        async with stage.machine.hold(place) as agent:
-            running = asyncio.ensure_future(agent.run("go"))
-            while not (tmp_path / "workspace/begun").exists():
-                await asyncio.sleep(0.01)
-            running.cancel()
-            await running
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(inside())
-    assert [body.reason for body in stage.bodies(TurnPaused)] == ["stopped"]
-    assert stage.verify() == []
-
-
-def test_a_stop_that_comes_too_late_for_its_call_only_pauses_the_turn(tmp_path: Path) -> None:
-    held: list[Agent] = []
-
-    @tool(replay="safe")
-    async def stopping() -> str:
-        """Ask for a stop and end before it can be met."""
-        held[0].stop()
-        return "done"
-
-    stage = Stage(tmp_path, [{"calls": [{"tool": "stopping", "args": {}}]}, {"text": "I see."}])
-    place = stage.make()
-
-    async def inside() -> tuple[str, int]:
-        async with stage.machine.hold(place, tools=[stopping]) as agent:
-            held.append(agent)
-            report = await agent.run("go")
-            await asyncio.sleep(0)
-            task = asyncio.current_task()
-            return report.reason, -1 if task is None else task.cancelling()
-
-    assert asyncio.run(inside()) == ("paused", 0)
-    (outcome,) = stage.bodies(ToolOutcome)
-    assert outcome.status == "done"
 
 
 def test_a_failed_model_call_pauses_the_turn_and_resume_asks_again(tmp_path: Path) -> None:
