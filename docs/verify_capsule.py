@@ -7,10 +7,10 @@ FIXED = {"artifacts/snapshot.json", "environment/spec.json", "memory/vector_inde
 PAGE, FOLDER = Path(__file__).with_name("format.md").read_text("utf-8"), Path(sys.argv[1])
 SHAPE, PATTERN = (dict(row.split(" ", 1) for row in re.search(f"```{block}\n(.*?)\n```", PAGE, re.S)[1].split("\n"))
                   for block in ("shapes", "patterns"))
-START = {"id": None, "seq": -1, "batch": -1, "epoch": 0, "clock": 0, "chain": None, "at": (0, "", "", 0, "")}
-tips, ids, epochs, made, where, start, last, heads = {}, {}, {}, set(), MANIFEST, 0, START, ([], 0)
+START = {"id": None, "seq": -1, "batch": -1, "epoch": 0, "clock": 0, "chain": None, "of": None, "at": (0, "", "", 0, "")}
+tips, ids, epochs, made, where, start, last, heads = {}, {}, {}, [], MANIFEST, 0, START, ([], 0)
 there = {p.relative_to(FOLDER).as_posix() for p in FOLDER.rglob("*") if p.is_file() and p.name[:9] != ".sojourn-"}
-class Fault(Exception): ...
+class Fault(Exception): pass
 def need(line=1, **rules):  # names the first rule that does not hold
     for name in [name for name in rules if not rules[name]][:1]: raise Fault(name, line)
 def digest(data): return hashlib.sha256(data).hexdigest()
@@ -53,16 +53,18 @@ def event(line):  # format.md#events
         body = strict(blob(body["large"]))
     kind, chain = h["kind"] if h["kind"] in SHAPE else "Unknown", (h["machine"], h["incarnation"])
     need(body_malformed=fits(body, "Body", refs) and fits(body, kind, refs))
-    h |= {"id": digest(text[end + 10:stop].encode()), "heads": body.get("heads", []) if "heads?" in SHAPE[kind] else []}
-    return h | {"chain": chain, "at": (h["clock"], *chain, h["seq"], h["id"]), "refs": refs}
+    h |= {"id": digest(text[end + 10:stop].encode()), "heads": body.get("heads", []) if "heads" in SHAPE[kind] else [], "refs": refs}
+    return h | {"chain": chain, "at": (h["clock"], *chain, h["seq"], h["id"]), "from": body.get({"forked": "parent", "claimed": "capsule"}.get(kind))}
 def place(h):  # format.md#identity, #chains, #order
-    was, seq, chain, epoch = tips.get(h["chain"], START), h["seq"], h["chain"], h["epoch"]
-    need(duplicate_event=ids.get((*chain, seq)) != h["id"], identity_second=not ids or h["kind"] != "created",
+    was, seq, chain, epoch, new = tips.get(h["chain"], START), h["seq"], h["chain"], h["epoch"], h["kind"] in ("created", "forked")
+    h["of"] = was["of"] or (h["id"] if new else h["from"] or made[0] if made else None)
+    need(duplicate_event=ids.get((*chain, seq)) != h["id"], identity_second=not (ids and (h["kind"] == "created" or seq and h["from"])),
          identity_missing=ids or (h["kind"], seq, h["prev"]) == ("created", 0, None), equivocation=seq > was["seq"],
          chain_gap=seq == was["seq"] + 1, chain_broken=h["prev"] == was["id"], epoch_order=epoch >= was["epoch"],
-         divergence=epochs.get(epoch, chain) == chain, batch_wrong=h["batch"] in (seq, was["batch"]),
+         divergence=epochs.get((h["of"], epoch), chain) == chain, batch_wrong=h["batch"] in (seq, was["batch"]),
          clock_order=h["clock"] > was["clock"], clock_jump=h["clock"] - last["at"][0] <= 2**20, file_order=h["at"] > last["at"],
-         heads_missing=seq or not ids or h["heads"], head_unknown=all(ids.get(tuple(x[k] for k in PLACE)) == x["id"] for x in h["heads"]))
+         heads_missing=seq or not ids or h["heads"], head_unknown=all(ids.get(tuple(x[k] for k in PLACE)) == x["id"] for x in h["heads"]),
+         identity_unknown=h["from"] in [None, *made]); made.extend([h["id"]] * new)
     for ref in sorted(h["refs"], key=lambda ref: (ref["sha256"], ref["size"])): blob(ref)
 def torn(name, rest, seen=()):  # format.md#torn-tail: may all that can be read be of the append in progress?
     for line in rest[:-1]:
@@ -82,11 +84,9 @@ try:
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try: h = event(line); place(h)
         except Fault as f: raise Fault("torn_tail" if torn(f.args[0], data[start:].split(b"\n")) else f.args[0], number)
-        last = tips[h["chain"]] = h; ids[(*h["chain"], h["seq"])] = h["id"]; epochs.setdefault(h["epoch"], h["chain"])
-        made |= {h["id"]} if h["kind"] in ("created", "forked") else set(); start += len(line) + 1
+        last = tips[h["chain"]] = h; ids[(*h["chain"], h["seq"])] = h["id"]; epochs.setdefault((h["of"], h["epoch"]), h["chain"]); start += len(line) + 1
         if start <= mark["length"]: heads = [{k: tips[c][k] for k in ("id", *PLACE)} for c in sorted(tips)], start
-    torn_here = start >= mark["length"] and len(data) - start <= 2**24
-    need(data.count(b"\n") + 1, **{"torn_tail" if torn_here else "line_unended": start == len(data)})
+    need(data.count(b"\n") + 1, **{"torn_tail" if start >= mark["length"] and len(data) - start <= 2**24 else "line_unended": start == len(data)})
     need(None, log_shorter=start >= mark["length"], log_replaced=heads == (mark["heads"], mark["length"]),
          log_altered=digest(data[:mark["length"]]) == mark["sha256"])
     where = MANIFEST; need(identity_unknown=m["capsule"] in made)

@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from sojourn.format.event import IDENTITY_KINDS, KINDS, AnyBody
+from sojourn.format.chains import FIRST_KINDS
+from sojourn.format.event import KINDS, AnyBody
 from sojourn.format.layout import MAX_INT
 
 HEX = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -47,9 +48,9 @@ def strategy(info: inspect.Type, texts: Any) -> Any:
 
 
 def bodies(*, surrogates: bool = False) -> "st.SearchStrategy[AnyBody]":
-    """Bodies of every kind but the identity's."""
+    """Bodies of every kind but those that only begin a chain."""
     texts = ANY if surrogates else CLEAN
-    kinds = [body for kind, body in KINDS.items() if kind not in IDENTITY_KINDS]
+    kinds = [body for kind, body in KINDS.items() if kind not in FIRST_KINDS]
     # By way of the kind: the strategies of all kinds at once are too long to be shown.
     return st.sampled_from(kinds).flatmap(lambda kind: strategy(inspect.type_info(kind), texts))
 

@@ -15,6 +15,7 @@ sys.path.insert(0, str(HERE))
 
 import format_chains  # noqa: E402, F401
 import format_files  # noqa: E402, F401
+import format_forks  # noqa: E402, F401
 import format_lines  # noqa: E402, F401
 import format_manifests  # noqa: E402, F401
 import format_strict  # noqa: E402, F401

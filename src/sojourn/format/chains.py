@@ -15,7 +15,7 @@ from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
 from sojourn.format.event import IDENTITY_KINDS, Created, Event, ModelIntent, TurnTaken, Unknown
 from sojourn.format.failures import Code
 from sojourn.format.line import Bad
-from sojourn.ids import Clock, Epoch, EventId, Incarnation, MachineId, Seq
+from sojourn.ids import CapsuleId, Clock, Epoch, EventId, Incarnation, MachineId, Seq
 
 ChainKey: TypeAlias = tuple[MachineId, Incarnation]
 
@@ -28,14 +28,18 @@ HEADED: Final = (TurnTaken, ModelIntent, Forked, Claimed, Sealed, Unknown)
 NOTED: Final = frozenset((*HEADED, Created))
 """These, and those that may give a capsule its id."""
 
+FIRST_KINDS: Final = frozenset((*IDENTITY_KINDS, "claimed"))
+"""Kinds that stand first in their chain only: they say of which capsule it is."""
+
 FRESH = 1024
 """How many ids are packed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainEnd:
-    """The last event of a chain that was read."""
+    """The last event of a chain that was read; `capsule` is that of the chain's calls."""
 
+    capsule: CapsuleId
     machine: MachineId
     incarnation: Incarnation
     seq: Seq
@@ -100,6 +104,7 @@ class _Chain:
     """`tip` is the end with the highest seq; `others` the ends of its other sides, if any."""
 
     tip: _Tip
+    capsule: CapsuleId
     others: dict[EventId, _Tip] = field(default_factory=dict[EventId, _Tip])
     ids: _Ids = field(default_factory=_Ids)
     unreadable: int = 0
@@ -138,7 +143,7 @@ class Chains:
 
     def __init__(self) -> None:
         self._chains: dict[ChainKey, _Chain] = {}
-        self._epochs: dict[Epoch, ChainKey] = {}
+        self._epochs: dict[tuple[CapsuleId, Epoch], ChainKey] = {}
         self._clock = Clock(0)
         self._highest: Event | None = None
         self._current: _Chain | None = None
@@ -158,14 +163,18 @@ class Chains:
         return not self._unreadable
 
     @property
-    def epoch(self) -> Epoch:
-        """The highest epoch, 0 in an empty log."""
-        return max(self._epochs, default=Epoch(0))
+    def epochs(self) -> dict[CapsuleId, Epoch]:
+        """The highest epoch of each capsule that has a chain here."""
+        highest: dict[CapsuleId, Epoch] = {}
+        for capsule, epoch in self._epochs:
+            highest[capsule] = max(epoch, highest.get(capsule, epoch))
+        return highest
 
     def ends(self) -> tuple[ChainEnd, ...]:
         """Where each chain ends, sorted."""
         return tuple(
             ChainEnd(
+                capsule=chain.capsule,
                 machine=machine,
                 incarnation=incarnation,
                 seq=chain.tip.seq,
@@ -181,6 +190,14 @@ class Chains:
         return tuple(
             Head(machine=end.machine, incarnation=end.incarnation, seq=end.seq, id=end.id)
             for end in self.ends()
+        )
+
+    def sides(self) -> tuple[Head, ...]:
+        """The head of each chain and of each side of one that has several, sorted."""
+        return tuple(
+            Head(machine=machine, incarnation=incarnation, seq=tip.seq, id=tip.id)
+            for (machine, incarnation), chain in sorted(self._chains.items(), key=lambda c: c[0])
+            for tip in sorted((chain.tip, *chain.others.values()), key=lambda t: (t.seq, t.id))
         )
 
     def next_seq(self, key: ChainKey) -> int:
@@ -209,13 +226,13 @@ class Chains:
             self._clock, self._highest = clock, event
         tip = _Tip(event.id, header.seq, header.batch, header.epoch, clock)
         if chain is None:
-            chain = self._chains[key] = _Chain(tip)
+            chain = self._chains[key] = _Chain(tip, self._capsule_of(event))
         else:
             chain.extend(tip, event, code)
         chain.ids.add(header.seq, event.id)
         chain.unreadable = -1 if doubtful else self._unreadable
         self._gap = self._gap or code == "chain_gap"
-        self._epochs.setdefault(header.epoch, key)
+        self._epochs.setdefault((chain.capsule, header.epoch), key)
         self.last, self._current = event, chain
         if header.kind in IDENTITY_KINDS:
             self.identities.append(event.id)
@@ -261,7 +278,7 @@ class Chains:
         return taken
 
     def _is_plain(self, event: Event) -> bool:
-        if event.header.kind in IDENTITY_KINDS:
+        if event.header.kind in FIRST_KINDS:
             return False
         return not _heads(event) or self._find_in_heads(event) is None
 
@@ -286,16 +303,33 @@ class Chains:
         code = self._find_claim(event, before, loose=loose) or self._find_order(event, before)
         if code is None and chain is None and not (first or loose) and not _heads(event):
             return "heads_missing"
-        return code or self._find_in_heads(event)
+        return code or self._find_in_heads(event) or self._find_origin(event)
+
+    def _capsule_of(self, event: Event) -> CapsuleId:
+        """Of which capsule the chain is that begins with the event (docs/format.md#identity)."""
+        if event.header.kind in IDENTITY_KINDS:
+            return CapsuleId(event.id)
+        if isinstance(event.body, Claimed):
+            return event.body.capsule
+        return CapsuleId(self.identities[0] if self.identities else "")
+
+    def _find_origin(self, event: Event) -> Code | None:
+        body = event.body
+        if isinstance(body, Forked | Claimed) and not self._unreadable:
+            origin = body.parent if isinstance(body, Forked) else body.capsule
+            return None if origin in self.identities else "identity_unknown"
+        return None
 
     def _find_claim(self, event: Event, before: _Tip | None, *, loose: bool) -> Code | None:
         header = event.header
         if before is not None and header.epoch < before.epoch:
             return "epoch_order"
         key = (header.machine, header.incarnation)
-        claims = before is None or before.epoch != header.epoch
-        if claims and self._epochs.get(header.epoch, key) != key:
-            return "divergence"
+        if before is None or before.epoch != header.epoch:
+            chain = self._chains.get(key)
+            capsule = self._capsule_of(event) if chain is None else chain.capsule
+            if self._epochs.get((capsule, header.epoch), key) != key:
+                return "divergence"
         continued = before is not None and header.batch == before.batch
         if not (loose or continued or header.batch == header.seq):
             return "batch_wrong"
@@ -338,7 +372,8 @@ def _find_identity(event: Event, *, first: bool) -> Code | None:
     header = event.header
     if first and not (header.kind == "created" and header.seq == 0 and header.prev is None):
         return "identity_missing"
-    return "identity_second" if header.kind == "created" and not first else None
+    second = header.kind in FIRST_KINDS and (header.kind == "created" or header.seq > 0)
+    return "identity_second" if second and not first else None
 
 
 def _find_start(event: Event) -> Code | None:

@@ -97,7 +97,7 @@ MEANINGS: Final[dict[Code, str]] = {
     "chain_gap": "events of the chain are missing before this one",
     "chain_broken": "this event does not continue the one before it in its chain",
     "epoch_order": "the epoch is lower than before in the chain",
-    "divergence": "two chains claim the same epoch",
+    "divergence": "two chains of one capsule claim the same epoch",
     "batch_wrong": "the event belongs neither to the append before nor to its own",
     "clock_order": "the clock did not rise in the chain",
     "clock_jump": "the clock rises by more than 2^20 at once",

@@ -3,7 +3,7 @@
 One reader for opening, looking, moving and verifying. Bytes are pushed in, memory is bounded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, Protocol, TypeAlias
@@ -14,7 +14,7 @@ from sojourn.format.chains import ChainEnd, ChainKey, Chains
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, say, stops_running
 from sojourn.format.line import Bad, LineReader, ReadBlob, split
-from sojourn.ids import Clock, Epoch, EventId
+from sojourn.ids import CapsuleId, Clock, Epoch, EventId
 
 TEARABLE: Final[frozenset[Code]] = frozenset(
     (
@@ -91,7 +91,8 @@ class Ending:
 
     `rest` is what only the end could decide, to be taken like what `feed` gave, `rest_lines` the
     line of each, 0 for the whole file. `length` is that of the log without a torn tail and without
-    a last line that has no end, `digest` runs over it. `damages` are the first 1,000 of `damaged`.
+    a last line that has no end, `digest` runs over it. `damages` are the first 1,000 of `damaged`,
+    `sides` the heads of all sides of all chains, `epochs` the highest of each capsule.
     """
 
     rest: tuple[Item, ...]
@@ -101,9 +102,10 @@ class Ending:
     events: int
     chains: tuple[ChainEnd, ...]
     heads: tuple[Head, ...]
+    sides: tuple[Head, ...]
     last: EventId | None
     clock: Clock
-    epoch: Epoch
+    epochs: Mapping[CapsuleId, Epoch]
     identities: tuple[EventId, ...]
     digest: Digest
     torn: Torn | None
@@ -195,9 +197,10 @@ class Reader:
             events=self._events,
             chains=self._chains.ends(),
             heads=self._chains.heads(),
+            sides=self._chains.sides(),
             last=None if self._chains.last is None else self._chains.last.id,
             clock=self._chains.clock,
-            epoch=self._chains.epoch,
+            epochs=self._chains.epochs,
             identities=tuple(self._chains.identities),
             digest=self._sound if self._skipped else self._digest,
             torn=torn,
@@ -385,13 +388,8 @@ class Reader:
         return Torn(line=self._lines + 1, offset=self._offset, length=length, reason=reason)
 
     def _damage(self, code: Code, *, line: int, length: int, detail: str = "") -> None:
-        damage = Damage(
-            code=code,
-            line=line,
-            offset=self._offset if line else 0,
-            length=length,
-            message=say(code, detail),
-        )
+        at, message = self._offset if line else 0, say(code, detail)
+        damage = Damage(code=code, line=line, offset=at, length=length, message=message)
         self._found.append(damage)
         self._numbers.append(line)
         self._damaged += 1
