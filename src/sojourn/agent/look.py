@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sojourn.agent.places import Place
-from sojourn.core.tenure import Admission
+from sojourn.core.tenure import Admission, Evidence, admit
 from sojourn.core.turn_state import TurnState
 from sojourn.core.view import Transcript
 from sojourn.drive.machine import Ports
@@ -21,7 +21,7 @@ from sojourn.render import Rendered, Target, blobs_needed, dialect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """A capsule as read just now; `admission` says whether this machine may run it.
+    """A capsule as read just now; `admission` says whether this machine may run it, by `evidence`.
 
     `waiting` counts accepted messages that are not in the log yet, `refused` names the files of the
     inbox that are no messages.
@@ -30,6 +30,7 @@ class Look:
     place: Place
     folded: Folded
     admission: Admission
+    evidence: Evidence
     held_by: HeldBy | None
     waiting: int
     refused: tuple[str, ...]
@@ -146,12 +147,13 @@ def look_at(ports: Ports, place: Place) -> Look:
     store = ports.store_at(place.folder)
     held_by = ports.lock.holder(place.capsule) if place.capsule else None
     left = ports.lock.left(place.capsule) if place.capsule and held_by is None else None
-    folded, admission = examine(ports, store, place.folder, left=left, recover=False)
+    folded, evidence = examine(ports, store, place.folder, left=left, recover=False)
     capsule = folded.capsule
     return Look(
         place=place,
         folded=folded,
-        admission=admission,
+        admission=admit(evidence),
+        evidence=evidence,
         held_by=held_by,
         waiting=0 if capsule is None else len(ports.inbox.items(capsule)),
         refused=() if capsule is None else ports.inbox.refused(capsule),

@@ -53,6 +53,7 @@ from sojourn.store.folder import FolderStore
 from sojourn.store.inbox import FolderInbox
 from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
+from sojourn.store.making import FolderMaker
 from sojourn.store.mounts import network_type
 from sojourn.store.state import StateFolder, state_root
 from sojourn.store.system import OsClock, OsRandomness, boot_id, host_digest
@@ -96,6 +97,7 @@ class Machine:
             inbox=FolderInbox(self.state.inbox, disk=disk),
             queue=self._queue,
             key=FileMachineKey(self.state.root, files=files, host=host),
+            maker=FolderMaker(disk),
             clock=clock,
             randomness=OsRandomness(),
             boot=boot_id(),

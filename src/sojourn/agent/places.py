@@ -74,7 +74,7 @@ def known_places(ports: Ports) -> tuple[Place, ...]:
     found: list[Place] = []
     for capsule in ports.ledger.capsules():
         record = record_of(ports, capsule)
-        if record is not None and is_capsule(record.folder):
+        if record is not None and record.state != "NONE" and is_capsule(record.folder):
             found.append(place_at(ports, record.folder))
     return tuple(sorted(found, key=lambda place: (place.name, place.folder)))
 
@@ -97,7 +97,8 @@ def reference(place: Place, known: Sequence[Place]) -> str:
 def missing_folders(ports: Ports) -> tuple[str, ...]:
     """Folders where the ledger expects a capsule and none is."""
     records = (record_of(ports, capsule) for capsule in ports.ledger.capsules())
-    return tuple(r.folder for r in records if r is not None and not is_capsule(r.folder))
+    held = (r for r in records if r is not None and r.state != "NONE")
+    return tuple(r.folder for r in held if not is_capsule(r.folder))
 
 
 def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) -> Place:

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.errors import LimitError
 from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
 
 LedgerState: TypeAlias = Literal["NONE", "HOLDER", "SUSPECT"]
@@ -32,8 +33,30 @@ LookCode: TypeAlias = Literal[
 ]
 """Names of the reasons why a capsule may only be looked at, the gravest first."""
 
+CLAIMABLE: Final[frozenset[LookCode]] = frozenset(
+    (
+        "ledger_damaged",
+        "not_held_here",
+        "ledger_copied",
+        "suspect",
+        "newer_epoch",
+        "rolled_back",
+        "equivocation",
+        "divergence",
+    )
+)
+"""Reasons that a person's claim takes away; the others have other remedies."""
+
+FORCED_STEP: Final = 1000
+"""How far a forced claim raises the epoch, since another machine may go on raising it, too."""
+
+MAX_EPOCH: Final = 2**53 - 1
+
 LOOKING: Final = "Looking at it is fine."
-LATER: Final = "Taking over a capsule that this machine does not hold arrives with a later version."
+GONE: Final = "If that machine is gone for good, `sojourn claim` makes this one the holder."
+BOTH: Final = (
+    "`sojourn claim` keeps both sides and goes on; `sojourn fork --at EVENT` goes on from before."
+)
 
 
 class LedgerTip(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,12 +70,25 @@ class LedgerTip(msgspec.Struct, frozen=True, kw_only=True):
     manifest: str | None = None
 
 
+class PendingClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """What the `claimed` event says that the next opening appends, unless it is in the log.
+
+    `restore`: the workspace is then filled from the last snapshot (docs/protocol.md#claim).
+    """
+
+    how: Literal["adopt", "claim"]
+    by: str
+    forced: bool = False
+    reason: str = ""
+    restore: bool = False
+
+
 class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine knows of its tenure of one capsule (docs/protocol.md#ledger).
 
     `floor` is the highest epoch ever held or heard of and never falls. `folder` is where the live
     capsule lies and `workspace` where the agent works, absolute and resolved. `reason` says why
-    the state is SUSPECT.
+    the state is SUSPECT. `claim` is set while a claim is not finished.
     """
 
     capsule: CapsuleId
@@ -64,18 +100,24 @@ class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     tip: LedgerTip = LedgerTip()
     reason: str = ""
+    claim: PendingClaim | None = None
 
 
 def first_record(
-    *, capsule: CapsuleId, incarnation: Incarnation, folder: str, workspace: str
+    *,
+    capsule: CapsuleId,
+    incarnation: Incarnation,
+    folder: str,
+    workspace: str,
+    epoch: Epoch = Epoch(1),  # noqa: B008
 ) -> LedgerRecord:
     """The record of a capsule that is about to be made here; it is saved before the capsule."""
     return LedgerRecord(
         capsule=capsule,
         incarnation=incarnation,
         state="HOLDER",
-        epoch=Epoch(1),
-        floor=Epoch(1),
+        epoch=epoch,
+        floor=epoch,
         folder=folder,
         workspace=workspace,
     )
@@ -89,8 +131,8 @@ class Evidence:
     the record is there and cannot be read. `old_folder`: the capsule is still at the record's
     folder too. `length` is that of the log's sound lines, `at_tip` the event whose line ends at
     the record's tip length. `highest_epoch` is that of manifest and log. `mine`: the log has events
-    of this machine. `damage` names the failure of what could not be read, a torn tail excepted.
-    `network` names the network file system under the folder.
+    of this machine, `begun`: of the record's incarnation. `damage` names the failure of what could
+    not be read, a torn tail excepted. `network` names the network file system under the folder.
     """
 
     capsule: CapsuleId
@@ -102,6 +144,7 @@ class Evidence:
     at_tip: EventId | None
     highest_epoch: Epoch
     mine: bool = False
+    begun: bool = True
     read_only_format: bool = False
     damage: str | None = None
     equivocation: bool = False
@@ -147,6 +190,35 @@ def admit(evidence: Evidence) -> Admission:
     if moved:
         record = msgspec.structs.replace(record, folder=evidence.folder)
     return MayRun(record=record, moved=moved)
+
+
+def claimed_record(
+    evidence: Evidence, claim: PendingClaim, *, incarnation: Incarnation, workspace: str
+) -> LedgerRecord:
+    """The record by which a person's claim makes this machine the holder (docs/protocol.md#claim).
+
+    Its epoch is above all that log, manifest and ledger know of. Raises: LimitError `epoch_limit`.
+    """
+    record = evidence.record
+    known = max(evidence.highest_epoch, 0 if record is None else record.floor)
+    epoch = Epoch(known + (FORCED_STEP if claim.forced else 1))
+    if epoch > MAX_EPOCH:
+        raise LimitError(
+            f"the capsule names epoch {known}, and there is none above it that can be claimed",
+            code="epoch_limit",
+            state="Nothing was changed.",
+            hint="Nobody raises an epoch that far: its log was made to mislead. Fork it instead.",
+        )
+    return LedgerRecord(
+        capsule=evidence.capsule,
+        incarnation=incarnation,
+        state="HOLDER",
+        epoch=epoch,
+        floor=epoch,
+        folder=evidence.folder,
+        workspace=workspace,
+        claim=claim,
+    )
 
 
 def reasons(evidence: Evidence) -> Iterator[MayLook]:
@@ -203,7 +275,7 @@ def _of_record(evidence: Evidence, record: LedgerRecord) -> Iterator[MayLook]:
             code="newer_epoch",
             message=f"The capsule names epoch {evidence.highest_epoch}, and this machine holds it "
             f"at epoch {record.epoch}: another machine became its holder.",
-            hint=f"{LOOKING} Run it on the machine that holds the newer epoch. {LATER}",
+            hint=f"{LOOKING} Run it on the machine that holds the newer epoch. {GONE}",
             suspect=True,
         )
     if record.folder != evidence.folder and evidence.old_folder:
@@ -211,11 +283,13 @@ def _of_record(evidence: Evidence, record: LedgerRecord) -> Iterator[MayLook]:
             code="copied",
             message=f"This folder is a copy: the capsule that this machine runs is "
             f"{record.folder}.",
-            hint=f"Run it there, or look at the copy here. {LATER}",
+            hint=f"{LOOKING} Run it there; `sojourn fork` makes a capsule of its own of the copy. "
+            "To let the copy take the place of the other, move that folder away first.",
         )
     tip = record.tip
     at_tip = None if tip.length == 0 else evidence.at_tip
-    if evidence.damage is None and (evidence.length < tip.length or at_tip != tip.last):
+    lost = not evidence.begun and record.claim is None
+    if evidence.damage is None and (evidence.length < tip.length or at_tip != tip.last or lost):
         yield _rolled_back(evidence, record)
 
 
@@ -224,21 +298,22 @@ def _of_log(evidence: Evidence) -> Iterator[MayLook]:
         yield MayLook(
             code="damaged",
             message=f"The capsule is damaged: {evidence.damage}.",
-            hint=f"{LOOKING} Verify it to see the file and the line; nothing was removed.",
+            hint=f"{LOOKING} Verify it to see the file and the line; nothing was removed. With "
+            "`sojourn fork --at EVENT` a capsule of its own goes on from before the damage.",
             suspect=True,
         )
     if evidence.equivocation:
         yield MayLook(
             code="equivocation",
             message="One machine wrote two different events at the same place of its chain.",
-            hint=f"{LOOKING} Verify it to see both; a person must choose, with a later version.",
+            hint=f"{LOOKING} Verify it to see both. {BOTH}",
             suspect=True,
         )
     if evidence.divergence:
         yield MayLook(
             code="divergence",
             message="Two machines wrote at the same epoch, each without knowing of the other.",
-            hint=f"{LOOKING} Verify it to see both; a person must choose, with a later version.",
+            hint=f"{LOOKING} Verify it to see both. {BOTH}",
             suspect=True,
         )
     if evidence.network is not None:
@@ -260,7 +335,8 @@ def _unreadable(failure: str) -> MayLook:
     return MayLook(
         code="ledger_damaged",
         message="This machine's own record of the capsule is damaged, so it proves nothing.",
-        hint=f"{LOOKING} The damaged record is kept. {LATER}",
+        hint=f"{LOOKING} The damaged record is kept. `sojourn adopt` goes on here, when no other "
+        "machine has taken the capsule over since.",
         suspect=True,
     )
 
@@ -268,10 +344,16 @@ def _unreadable(failure: str) -> MayLook:
 def _not_held(evidence: Evidence) -> MayLook:
     if evidence.mine:
         message = "This machine once ran the capsule and has no record now that it still holds it."
-        hint = f"{LOOKING} If SOJOURN_HOME named another folder then, set it again. {LATER}"
+        hint = (
+            f"{LOOKING} If SOJOURN_HOME named another folder then, set it again. If the state "
+            "folder was lost, `sojourn adopt` goes on here."
+        )
     else:
         message = "This machine does not hold the capsule: it is a copy, or of another machine."
-        hint = f"{LOOKING} Run it on the machine that made it. {LATER}"
+        hint = (
+            f"{LOOKING} Run it on the machine that holds it, or `sojourn fork` it to run a capsule "
+            f"of its own. {GONE}"
+        )
     return MayLook(code="not_held_here", message=message, hint=hint)
 
 
@@ -281,13 +363,14 @@ def _suspected(record: LedgerRecord) -> MayLook:
             code="ledger_copied",
             message="This machine's record of the capsule was copied or restored, so it may be "
             "older than the truth.",
-            hint=f"{LOOKING} If the state folder came from another machine, run it there. {LATER}",
+            hint=f"{LOOKING} `sojourn adopt` goes on here, when no other copy of the state folder "
+            "is in use. If it came from another machine that still runs, run the capsule there.",
             suspect=True,
         )
     return MayLook(
         code="suspect",
         message=f"The capsule was set aside as suspect here ({record.reason or 'no reason kept'}).",
-        hint=f"{LOOKING} {LATER}",
+        hint=f"{LOOKING} {GONE}",
         suspect=True,
     )
 
@@ -295,11 +378,14 @@ def _suspected(record: LedgerRecord) -> MayLook:
 def _rolled_back(evidence: Evidence, record: LedgerRecord) -> MayLook:
     if evidence.length < record.tip.length:
         what = f"has {evidence.length} bytes and had {record.tip.length}"
+    elif not evidence.begun:
+        what = "holds nothing that this machine wrote since it became its holder"
     else:
         what = "has another event where it ended before"
     return MayLook(
         code="rolled_back",
         message=f"The capsule is older than this machine remembers: its log {what}.",
-        hint=f"{LOOKING} Put the newer folder back in its place, and it runs again.",
+        hint=f"{LOOKING} Put the newer folder back in its place, and it runs again. If that one is "
+        "lost, `sojourn claim` goes on from here, without what the newer one held.",
         suspect=True,
     )

@@ -229,8 +229,9 @@ class Hold:
             tip = LedgerTip(
                 length=self._tip.length, last=self._tip.last, manifest=sha256(data).hexdigest()
             )
-            if self._record.tip != tip:
-                self._record = msgspec.structs.replace(self._record, tip=tip)
+            if self._record.tip != tip or self._record.claim is not None:
+                # What a claim had to append is in the log, and so the claim is finished.
+                self._record = msgspec.structs.replace(self._record, tip=tip, claim=None)
                 self._ports.ledger.save(self._record)
         except SojournError as error:
             self._dropped = error

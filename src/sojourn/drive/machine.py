@@ -10,6 +10,7 @@ from sojourn.ports import (
     Ledger,
     Lock,
     MachineKey,
+    Maker,
     Queue,
     Randomness,
     Sandbox,
@@ -32,6 +33,7 @@ class Ports:
     inbox: Inbox
     queue: Queue
     key: MachineKey
+    maker: Maker
     clock: WallClock
     randomness: Randomness
     boot: str

@@ -3,13 +3,20 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from sojourn.core.tenure import Admission, LedgerRecord, MayLook, MayRun
+from sojourn.core.tenure import Evidence, LedgerRecord, MayLook, admit
+from sojourn.drive.begin import begin_tenure
 from sojourn.drive.environment import environment_files, read_environment
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
-from sojourn.drive.reading import Folded, fold_capsule, judge, read_manifest
-from sojourn.errors import FormatError, HeldElsewhereError, LimitError, SojournError
+from sojourn.drive.reading import Folded, evidence_of, fold_capsule, read_manifest
+from sojourn.errors import (
+    DecisionError,
+    FormatError,
+    HeldElsewhereError,
+    LimitError,
+    SojournError,
+)
 from sojourn.format import environment, index, layout, snapshot
 from sojourn.format.blob import blob_id, ref
 from sojourn.format.event import Cut, EnvironmentChanged, LockFile
@@ -41,10 +48,18 @@ def ledger_record(
         return None, error.code
 
 
+def own_id(ports: Ports) -> MachineId | None:
+    """This machine's id; None while its key is that of another host or cannot be read."""
+    try:
+        return ports.key.machine()
+    except (DecisionError, FormatError):
+        return None
+
+
 def examine(
     ports: Ports, store: Store, folder: str, *, left: HeldBy | None, recover: bool
-) -> tuple[Folded, Admission]:
-    """Fold the capsule in `folder` and judge whether this machine may run it."""
+) -> tuple[Folded, Evidence]:
+    """Fold the capsule in `folder`, and gather what bears on whether this machine may run it."""
     record, failure = None, None
     try:
         capsule = read_manifest(store).capsule
@@ -54,12 +69,12 @@ def examine(
         record, failure = ledger_record(ports, capsule, recover=recover)
     same_boot = left is None or left.boot == ports.boot
     folded = fold_capsule(store, record, same_boot=same_boot)
-    return folded, judge(
+    return folded, evidence_of(
         folded,
         folder=folder,
         record=record,
         ledger_failure=failure,
-        machine=ports.key.machine(),
+        machine=own_id(ports),
         old_folder=record is not None and ports.is_other_folder(record.folder, folder),
         network=ports.network_at(folder),
     )
@@ -75,34 +90,54 @@ async def hold_capsule(ports: Ports, folder: str, *, observer: Observer) -> Asyn
     store = ports.store_at(folder)
     capsule = read_manifest(store).capsule
     with ports.lock.acquire(capsule) as left:
-        folded, admission = examine(ports, store, folder, left=left, recover=True)
+        folded, evidence = examine(ports, store, folder, left=left, recover=True)
+        admission = admit(evidence)
         if isinstance(admission, MayLook):
             if admission.remember is not None:
                 ports.ledger.save(admission.remember)
             raise refusal(admission)
         if admission.moved:
             ports.ledger.save(admission.record)
-        machine = ports.key.machine()
-        hold = await _recover(ports, store, folded, admission, left, machine, observer)
-        try:
+        async with opened(ports, store, folded, admission.record, left, observer) as hold:
             yield hold
-            await hold.refresh()
-        finally:
-            store.close()
+
+
+@asynccontextmanager
+async def opened(
+    ports: Ports,
+    store: Store,
+    folded: Folded,
+    record: LedgerRecord,
+    left: HeldBy | None,
+    observer: Observer,
+) -> AsyncGenerator[Hold]:
+    """Hold a capsule that `record`, which is durable, says is held here; under its lock.
+
+    Raises: as `hold_capsule`.
+    """
+    machine = ports.key.machine()
+    hold = await _recover(ports, store, folded, record, left, machine, observer)
+    try:
+        yield hold
+        await hold.refresh()
+    finally:
+        store.close()
 
 
 async def _recover(
     ports: Ports,
     store: Store,
     folded: Folded,
-    admission: MayRun,
+    record: LedgerRecord,
     left: HeldBy | None,
     machine: MachineId,
     observer: Observer,
 ) -> Hold:
-    if left is not None:
+    # Whoever claims it has not written the log: what is read may be in the caches only.
+    unclean = left is not None or record.claim is not None
+    if unclean:
         store.sweep()
-    cut = await _settle(store, folded, admission.record, unclean=left is not None)
+    cut = await _settle(store, folded, record, unclean=unclean)
     ended = ports.sandbox_for(folded.state.capsule or CapsuleId("")).end_left_behind()
     if ended:
         what = "1 process" if len(ended) == 1 else f"{len(ended)} processes"
@@ -110,11 +145,12 @@ async def _recover(
     hold = Hold(
         ports=ports,
         store=store,
-        record=admission.record,
+        record=record,
         folded=folded,
         machine=machine,
         observer=observer,
     )
+    await begin_tenure(hold, folded, observer)
     for path in ports.inbox.set_aside(hold.capsule):
         observer.note(f"a file of the inbox is no message that can be read; it is kept as {path}")
     if cut is not None:

@@ -6,7 +6,7 @@ The same reading serves looking and holding, so nobody sees another log than the
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sojourn.core.tenure import Admission, Evidence, LedgerRecord, admit
+from sojourn.core.tenure import Evidence, LedgerRecord
 from sojourn.core.turn_state import TurnState, evolve
 from sojourn.core.view import Transcript
 from sojourn.errors import FormatError
@@ -42,9 +42,8 @@ class Folded:
 
     @property
     def capsule(self) -> CapsuleId | None:
-        """The id of the identity event; the manifest's word where that line cannot be read."""
-        named = None if self.manifest is None else self.manifest.capsule
-        return self.state.capsule or named
+        """The id that the manifest names; without one, that of the log's last identity event."""
+        return self.state.capsule if self.manifest is None else self.manifest.capsule
 
 
 def read_manifest(store: Store) -> Manifest:
@@ -73,8 +72,8 @@ def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) 
     seen: list[Known] = [] if manifest is None else [known(manifest)]
     if record is not None and record.tip.length:
         seen.append(Known(length=record.tip.length, last=record.tip.last))
-    folding = _Folding(store)
-    reader = Reader(known=seen, read_blob=lambda ref: _blob_or_none(store, ref))
+    folding = Folding(store)
+    reader = Reader(known=seen, read_blob=lambda ref: blob_or_none(store, ref))
     for chunk in store.read_log():
         folding.take(reader.feed(chunk))
     ending = reader.finish(same_boot=same_boot)
@@ -91,7 +90,7 @@ def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) 
     )
 
 
-class _Folding:
+class Folding:
     """All folds of a log at once."""
 
     def __init__(self, store: Store) -> None:
@@ -122,17 +121,22 @@ class _Folding:
             self.environment = body
 
     def _text(self, ref: BlobRef) -> str:
-        return (_blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")
+        return (blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")
 
 
-def _blob_or_none(store: Store, ref: BlobRef) -> bytes | None:
+def blob_or_none(store: Store, ref: BlobRef) -> bytes | None:
+    """The verified bytes, None when there are none."""
     try:
         return store.read_blob(ref.sha256)
     except FormatError:
         return None
 
 
-def judge(
+SPLITS = ("equivocation", "divergence")
+"""Failures that are no damage: nothing is missing, and a person can choose (claim)."""
+
+
+def evidence_of(
     folded: Folded,
     *,
     folder: str,
@@ -141,8 +145,8 @@ def judge(
     machine: MachineId | None,
     old_folder: bool,
     network: str | None,
-) -> Admission:
-    """Whether this machine may append to the capsule in `folder` (core/tenure.py)."""
+) -> Evidence:
+    """What bears on whether this machine may append to the capsule in `folder`."""
     ending, manifest = folded.ending, folded.manifest
     codes: list[str] = [damage.code for damage in ending.damages if stops_running(damage.code)]
     if folded.manifest_error is not None:
@@ -150,22 +154,25 @@ def judge(
     if manifest is not None:
         codes.extend(found.code for found in check(manifest, identities=ending.identities))
     replaced = any(code in TAIL_CODES for code in codes)
-    epochs = [ending.epoch] if manifest is None else [ending.epoch, manifest.epoch]
-    return admit(
-        Evidence(
-            capsule=folded.capsule or CapsuleId(""),
-            folder=folder,
-            record=record,
-            ledger_failure=ledger_failure,
-            old_folder=old_folder,
-            length=ending.length,
-            at_tip=None if record is None or replaced else record.tip.last,
-            highest_epoch=Epoch(max(epochs)),
-            mine=any(chain.machine == machine for chain in ending.chains),
-            read_only_format=manifest is not None and access(manifest) == "read",
-            damage=next((code for code in codes if code not in TAIL_CODES), None),
-            equivocation="equivocation" in codes,
-            divergence="divergence" in codes,
-            network=network,
-        )
+    capsule = folded.capsule or CapsuleId("")
+    epochs = [ending.epochs.get(capsule, Epoch(0))]
+    if manifest is not None:
+        epochs.append(manifest.epoch)
+    return Evidence(
+        capsule=capsule,
+        folder=folder,
+        record=record,
+        ledger_failure=ledger_failure,
+        old_folder=old_folder,
+        length=ending.length,
+        at_tip=None if record is None or replaced else record.tip.last,
+        highest_epoch=Epoch(max(epochs)),
+        mine=any(chain.machine == machine for chain in ending.chains),
+        begun=record is None
+        or any(chain.incarnation == record.incarnation for chain in ending.chains),
+        read_only_format=manifest is not None and access(manifest) == "read",
+        damage=next((code for code in codes if code not in (*TAIL_CODES, *SPLITS)), None),
+        equivocation="equivocation" in codes,
+        divergence="divergence" in codes,
+        network=network,
     )

@@ -54,6 +54,17 @@ class FileMachineKey:
             self._machine = self._known() or self._introduced()
         return self._machine
 
+    def renew(self) -> MachineId:
+        """Become a new machine: the key that came from elsewhere is set aside, another is made.
+
+        The key goes first: while the card is there it tells whose host it was.
+        Raises: as `machine`.
+        """
+        self._files.set_aside(self._path(KEY))
+        self._files.set_aside(self._path(CARD))
+        self._machine = None
+        return self.machine()
+
     def _known(self) -> MachineId | None:
         """The id by the card; None when there is no usable card."""
         data = self._files.read(self._path(CARD))
@@ -97,8 +108,8 @@ class FileMachineKey:
             "the state folder was copied from another host, and two machines must not share a key",
             code="machine_key_copied",
             state="Nothing was changed. Capsules may be looked at.",
-            hint=f"If the other host is gone for good or uses another state folder, remove {KEY} "
-            f"and {CARD} in {self._folder} to become a new machine.",
+            hint="`sojourn adopt` makes this a machine of its own and lists the capsules that it "
+            "may then take over.",
         )
 
     def _path(self, name: str) -> str:

@@ -10,7 +10,8 @@ from sojourn.format import layout
 from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import Durable, durable_write, temporary_names, write_whole
 
-_TAKEN: Final = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+TAKEN: Final = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+"""How the kernel says that a folder cannot be put where something is."""
 
 
 def create_capsule(folder: str, files: Mapping[str, bytes], *, disk: Disk | None = None) -> None:
@@ -26,18 +27,18 @@ def create_capsule(folder: str, files: Mapping[str, bytes], *, disk: Disk | None
         found = disk.stat_path(folder)
         if found is not None:
             if found.kind != "folder" or disk.list(folder):
-                raise _exists(folder)
+                raise exists(folder)
             _fill(disk, folder, files)
             disk.sync_folder(parent)
             return
-        staging = _new_staging(disk, folder)
+        staging = new_staging(disk, folder)
         _fill(disk, staging, files)
         try:
             disk.rename(staging, folder)
         except OSError as failure:
-            if failure.errno not in _TAKEN:
+            if failure.errno not in TAKEN:
                 raise
-            raise _exists(folder) from failure
+            raise exists(folder) from failure
         disk.sync_folder(parent)
 
 
@@ -62,17 +63,19 @@ def _write(disk: Disk, path: str, data: bytes) -> None:
         disk.close(handle)
 
 
-def _new_staging(disk: Disk, folder: str) -> str:
+def new_staging(disk: Disk, folder: str) -> str:
+    """A new folder beside `folder`, named as a half-made form of it."""
     for staging in temporary_names(folder):
         try:
             disk.make_folder(staging)
         except FileExistsError:
             continue
         return staging
-    raise _exists(folder)
+    raise exists(folder)
 
 
-def _exists(folder: str) -> UsageError:
+def exists(folder: str) -> UsageError:
+    """The refusal of a place that is taken."""
     return UsageError(
         f"{folder} exists and is not empty",
         code="exists",

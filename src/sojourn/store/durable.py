@@ -136,6 +136,12 @@ def temporary_of(name: str) -> str | None:
     return None if found is None else found["name"]
 
 
+def maker_of(name: str) -> tuple[str, int] | None:
+    """The name for which `name` is half-made, and its maker's pid; None when it is not ours."""
+    found = _TEMPORARY.fullmatch(name)
+    return None if found is None else (found["name"], int(found["pid"]))
+
+
 def temporary_names(path: str) -> Iterator[str]:
     """Paths for the half-made form of `path`, in the same folder, one after the other."""
     folder, name = os.path.split(path)

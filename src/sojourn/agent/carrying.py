@@ -1,0 +1,225 @@
+"""Capsules that change hands: forks, claims, and a state folder that was lost or copied.
+
+docs/protocol.md#fork, #claim and #adopt are the specification.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sojourn.agent.machine import Machine
+from sojourn.agent.places import (
+    Place,
+    check_apart,
+    check_name,
+    is_capsule,
+    known_places,
+    place_at,
+)
+from sojourn.core.tenure import LedgerRecord, MayLook
+from sojourn.drive.claim import ClaimedCapsule, Risks, Workplace, claim_capsule, risks_of
+from sojourn.drive.fork import ForkedCapsule, Home, fork_capsule
+from sojourn.drive.observe import Observer, Unwatched
+from sojourn.drive.opening import refusal
+from sojourn.errors import DecisionError, UsageError
+from sojourn.ids import EventId
+
+
+async def fork(
+    machine: Machine,
+    place: Place,
+    folder: str | None = None,
+    *,
+    at: EventId | None = None,
+    name: str | None = None,
+    workspace: str | None = None,
+    observer: Observer | None = None,
+    progress: Callable[[int, int], None] = lambda _done, _all: None,
+) -> ForkedCapsule:
+    """Make a capsule of its own that goes on from an event of this one, or from its end.
+
+    Default name `<name>-fork`, default folder and workspace as for a new capsule. A workspace that
+    is not empty is used as it is.
+
+    Raises: UsageError `exists`, `fork_too_early`, `folders_nested`; FormatError; StorageError.
+    """
+    if name is None:
+        name = os.path.basename(os.path.realpath(folder)) if folder else _free_name(machine, place)
+    check_name(name)
+    target = os.path.realpath(folder or os.path.join(machine.state.capsules, name))
+    chosen = None if workspace is None else os.path.realpath(workspace)
+    check_apart(target, chosen or machine.state.workspaces)
+    check_apart(target, place.folder)
+    if chosen is not None:
+        check_apart(place.folder, chosen)
+    home = Home(
+        workspace=lambda capsule: chosen or machine.state.workspace(capsule),
+        restore=chosen is None or _is_empty(chosen),
+    )
+    return await fork_capsule(
+        machine.ports,
+        place.folder,
+        target,
+        name=name,
+        at=at,
+        home=home,
+        observer=observer or Unwatched(),
+        progress=progress,
+    )
+
+
+def _free_name(machine: Machine, place: Place) -> str:
+    """The first of `NAME-fork`, `NAME-fork-2`, ... that no capsule has here."""
+    taken = {known.name for known in known_places(machine.ports)}
+    stem = f"{place.name[:50]}-fork"
+    count, name = 1, stem
+    while name in taken or os.path.lexists(os.path.join(machine.state.capsules, name)):
+        count += 1
+        name = f"{stem}-{count}"
+    return name
+
+
+async def claim(
+    machine: Machine,
+    place: Place,
+    *,
+    agreed: Callable[[Risks], bool],
+    how: Literal["adopt", "claim"] = "claim",
+    forced: bool = False,
+    reason: str = "",
+    workspace: str | None = None,
+    observer: Observer | None = None,
+) -> ClaimedCapsule | None:
+    """Make this machine the holder of a capsule that it may not run; None when not `agreed`.
+
+    The workspace is the one given, else the one known here, else a new one. An empty one is filled
+    from the last snapshot.
+
+    Raises: HeldElsewhereError, FormatError, LimitError, StorageError, UsageError `folders_nested`.
+    """
+
+    def workplace(record: LedgerRecord | None) -> Workplace:
+        known = None if record is None else record.workspace
+        if workspace is not None:
+            folder = os.path.realpath(workspace)
+        elif known is not None and os.path.isdir(known):
+            folder = known
+        else:
+            folder = machine.state.workspace(place.capsule)
+        check_apart(place.folder, folder)
+        return Workplace(folder=folder, restore=_is_empty(folder))
+
+    return await claim_capsule(
+        machine.ports,
+        place.folder,
+        how=how,
+        forced=forced,
+        reason=reason,
+        agreed=agreed,
+        workplace=workplace,
+        observer=observer or Unwatched(),
+    )
+
+
+def _is_empty(folder: str) -> bool:
+    """Whether nothing is there yet."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+
+
+LOST: Final = frozenset(("ledger_damaged", "ledger_copied", "not_held_here"))
+"""Reasons that a lost, restored or copied state folder gives."""
+
+ADOPTABLE: Final = LOST | {"rolled_back"}
+"""Reasons that `adopt` takes away; where there are others somebody else may hold the capsule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphan:
+    """A capsule that does not run here since this machine's own memory of it is lost or old."""
+
+    place: Place
+    risks: Risks
+
+    @property
+    def obstacle(self) -> MayLook | None:
+        """Why `adopt` will not take it; None when it will."""
+        return next((one for one in self.risks.reasons if one.code not in ADOPTABLE), None)
+
+
+def key_is_copied(machine: Machine) -> bool:
+    """Whether the machine's key came from another host with its state folder."""
+    try:
+        machine.ports.key.machine()
+    except DecisionError:
+        return True
+    return False
+
+
+def renew_key(machine: Machine) -> None:
+    """Become a machine of its own when the key came from another host; the old key is kept."""
+    if key_is_copied(machine):
+        machine.ports.key.renew()
+
+
+def orphans(machine: Machine) -> tuple[Orphan, ...]:
+    """Every capsule that `adopt` is for: of the ledger, and of the default folder."""
+    folders = {place.folder for place in known_places(machine.ports)}
+    with suppress(FileNotFoundError), os.scandir(machine.state.capsules) as entries:
+        folders |= {os.path.realpath(entry.path) for entry in entries if is_capsule(entry.path)}
+    found = (orphan_at(machine, place_at(machine.ports, folder)) for folder in sorted(folders))
+    return tuple(orphan for orphan in found if orphan is not None)
+
+
+def orphan_at(machine: Machine, place: Place) -> Orphan | None:
+    """The capsule as `adopt` sees it; None when nothing shows that it was this machine's."""
+    evidence = machine.look(place).evidence
+    risks = risks_of(evidence)
+    lost = any(one.code in LOST for one in risks.reasons)
+    below = os.path.dirname(place.folder) == os.path.realpath(machine.state.capsules)
+    ours = evidence.mine or evidence.record is not None or below
+    return Orphan(place=place, risks=risks) if lost and ours else None
+
+
+async def adopt(
+    machine: Machine,
+    place: Place,
+    *,
+    forced: bool = False,
+    workspace: str | None = None,
+    observer: Observer | None = None,
+) -> ClaimedCapsule:
+    """Go on with a capsule of which this machine's own record was lost, restored or copied.
+
+    Raises: HeldElsewhereError when it is not one for `adopt`, or is held; as `claim`.
+    """
+    renew_key(machine)
+    found = orphan_at(machine, place)
+    look = machine.look(place)
+    if found is None and isinstance(look.admission, MayLook):
+        raise UsageError(
+            "nothing shows that this machine ever held this capsule, so it is not its to adopt",
+            code="not_ours",
+            state=f"Nothing was changed. It does not run here: {look.admission.message}",
+            hint="`sojourn claim` takes it over; `sojourn fork` makes a capsule of its own.",
+            exit_code=5,
+        )
+    if found is not None and found.obstacle is not None:
+        raise refusal(found.obstacle)
+    taken = await claim(
+        machine,
+        place,
+        agreed=lambda _: True,
+        how="adopt",
+        forced=forced,
+        workspace=workspace,
+        observer=observer,
+    )
+    if taken is None:
+        raise UsageError("nobody agreed", code="not_agreed")
+    return taken

@@ -1,0 +1,176 @@
+"""Making a capsule's folder from another one: staged beside its place, then renamed.
+
+Nothing of it is under its name until all of it is durable (docs/protocol.md#fork). Blobs are
+copied and checked, never linked: people may edit files, and a second name would be edited too.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from hashlib import sha256
+
+from sojourn.errors import FencedError, FormatError
+from sojourn.format import layout
+from sojourn.ids import BlobId
+from sojourn.ports import Filling
+from sojourn.store.create import TAKEN, exists, new_staging
+from sojourn.store.disk import Disk, OsDisk
+from sojourn.store.durable import Durable, chunks, durable_write, maker_of, write_whole
+from sojourn.store.system import process_start
+
+
+class FolderMaker:
+    """The `Maker` port for folders, given absolute and resolved."""
+
+    def __init__(self, disk: Disk | None = None) -> None:
+        self._disk = disk or OsDisk()
+
+    def stage(self, folder: str, filling: Filling, *, progress: Callable[[int, int], None]) -> str:
+        """See `Maker`."""
+        self.check_free(folder)
+        Durable(self._disk).make_folder(os.path.dirname(folder))
+        with durable_write(folder):
+            staged = new_staging(self._disk, folder)
+            try:
+                self._fill(staged, filling, progress)
+            except BaseException:
+                with suppress(OSError):
+                    self._remove(staged)
+                raise
+        return staged
+
+    def place(self, staged: str, folder: str) -> None:
+        """See `Maker`."""
+        with durable_write(folder):
+            try:
+                self._disk.rename(staged, folder)
+            except OSError as failure:
+                if failure.errno not in TAKEN:
+                    raise
+                raise exists(folder) from failure
+            self._disk.sync_folder(os.path.dirname(folder))
+
+    def drop(self, staged: str) -> None:
+        """See `Maker`."""
+        with durable_write(staged):
+            self._remove(staged)
+            self._disk.sync_folder(os.path.dirname(staged))
+
+    def left_behind(self, folder: str) -> tuple[str, ...]:
+        """See `Maker`."""
+        above, name = os.path.split(folder)
+        with durable_write(folder):
+            entries = self._disk.list(above)
+        found = ((entry, maker_of(entry)) for entry, kind in entries if kind == "folder")
+        return tuple(
+            f"{above}/{entry}"
+            for entry, maker in found
+            if maker is not None and maker[0] == name and not process_start(maker[1])
+        )
+
+    def check_free(self, folder: str) -> None:
+        """Nothing, when a capsule can be put there. Raises: UsageError `exists`."""
+        with durable_write(folder):
+            found = self._disk.stat_path(folder)
+            if found is not None and (found.kind != "folder" or self._disk.list(folder)):
+                raise exists(folder)
+
+    def _fill(self, staged: str, filling: Filling, progress: Callable[[int, int], None]) -> None:
+        for name in layout.FOLDERS:
+            self._disk.make_folder(f"{staged}/{name}")
+        self._copy_log(staged, filling)
+        for count, blob in enumerate(filling.blobs):
+            progress(count, len(filling.blobs))
+            self._copy_blob(filling.source, staged, blob)
+        for blob, data in filling.kept.items():
+            if blob not in filling.blobs:
+                self._write(f"{staged}/{layout.blob_path(blob)}", (data,))
+        progress(len(filling.blobs), len(filling.blobs))
+        for name, data in sorted(filling.files.items()):
+            self._make_folders(staged, name)
+            self._write(f"{staged}/{name}", (data,))
+        if not self._disk.sync_all(staged):
+            self._sync_each(staged)
+        for name in (*layout.FOLDERS, ""):
+            self._disk.sync_folder(f"{staged}/{name}".rstrip("/"))
+
+    def _make_folders(self, staged: str, name: str) -> None:
+        """The folders on the way to a file of `environment/`."""
+        parts = name.split("/")[:-1]
+        for count in range(1, len(parts) + 1):
+            folder = f"{staged}/{'/'.join(parts[:count])}"
+            if self._disk.stat_path(folder) is None:
+                self._disk.make_folder(folder)
+
+    def _copy_log(self, staged: str, filling: Filling) -> None:
+        digest = sha256()
+
+        def pieces() -> Iterator[bytes]:
+            handle = self._disk.open(f"{filling.source}/{layout.TIMELINE}", "read")
+            try:
+                for piece in chunks(self._disk, handle, 0, filling.length):
+                    digest.update(piece)
+                    yield piece
+            finally:
+                self._disk.close(handle)
+            yield filling.added
+
+        self._write(f"{staged}/{layout.TIMELINE}", pieces())
+        if digest.hexdigest() != filling.digest:
+            raise FencedError(
+                "the log was changed while it was copied",
+                code="log_changed",
+                state="Nothing was made.",
+                hint="Run the same command again.",
+            )
+
+    def _copy_blob(self, source: str, staged: str, blob: BlobId) -> None:
+        name = layout.blob_path(blob)
+        digest = sha256()
+        try:
+            handle = self._disk.open(f"{source}/{name}", "read")
+        except FileNotFoundError:
+            message = f"the blob {blob} is missing"
+            raise FormatError(message, code="blob_missing", file=name) from None
+
+        def pieces() -> Iterator[bytes]:
+            for piece in chunks(self._disk, handle):
+                digest.update(piece)
+                yield piece
+
+        try:
+            self._write(f"{staged}/{name}", pieces())
+        finally:
+            self._disk.close(handle)
+        if digest.hexdigest() != blob:
+            message = f"the blob {blob} holds other bytes than its name says"
+            raise FormatError(message, code="blob_altered", file=name)
+
+    def _write(self, path: str, pieces: Iterator[bytes] | tuple[bytes, ...]) -> None:
+        handle = self._disk.open(path, "create")
+        try:
+            for piece in pieces:
+                if piece:
+                    write_whole(self._disk, handle, piece)
+        finally:
+            self._disk.close(handle)
+
+    def _sync_each(self, folder: str) -> None:
+        for name, kind in self._disk.list(folder):
+            if kind == "folder":
+                self._sync_each(f"{folder}/{name}")
+                self._disk.sync_folder(f"{folder}/{name}")
+                continue
+            handle = self._disk.open(f"{folder}/{name}", "append")
+            try:
+                self._disk.sync(handle)
+            finally:
+                self._disk.close(handle)
+
+    def _remove(self, folder: str) -> None:
+        for name, kind in self._disk.list(folder):
+            if kind == "folder":
+                self._remove(f"{folder}/{name}")
+            else:
+                self._disk.unlink(f"{folder}/{name}")
+        self._disk.remove_folder(folder)
