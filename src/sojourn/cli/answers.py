@@ -18,6 +18,7 @@ from sojourn.cli.shapes import (
     VersionAnswer,
     WorkLine,
 )
+from sojourn.cli.shapes_carry import AdoptAnswer, ClaimAnswer, ExplainAnswer, ForkAnswer
 from sojourn.cli.shapes_memory import (
     MemoryDiffAnswer,
     MemoryEditAnswer,
@@ -27,10 +28,14 @@ from sojourn.cli.shapes_memory import (
 from sojourn.cli.shapes_trust import ScanAnswer
 
 ANSWERS: Final[dict[str, object]] = {
+    "adopt": AdoptAnswer,
+    "claim": ClaimAnswer,
     "completion": CompletionAnswer,
     "context": ContextAnswer,
     "demo": DemoAnswer,
     "doctor": DoctorAnswer,
+    "explain": ExplainAnswer,
+    "fork": ForkAnswer,
     "init": InitAnswer,
     "log": LogLine,
     "memory diff": MemoryDiffAnswer,

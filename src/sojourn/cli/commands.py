@@ -32,10 +32,24 @@ COMMANDS: Final[dict[str, Listed]] = {
     ),
     "resume": Listed("sojourn.cli.resume:command", "Go on with an open turn.", "Run"),
     "work": Listed("sojourn.cli.work:command", "Take the turns that wait on this machine.", "Run"),
+    "fork": Listed(
+        "sojourn.cli.fork:command", "Go on from an event, as a capsule of its own.", "Carry"
+    ),
+    "claim": Listed(
+        "sojourn.cli.claim:command", "Take over a capsule that another machine held.", "Carry"
+    ),
+    "adopt": Listed(
+        "sojourn.cli.adopt:command", "Go on after a lost, restored or copied state folder.", "Carry"
+    ),
     "status": Listed("sojourn.cli.status:command", "Show how one capsule stands.", "Look"),
     "ps": Listed("sojourn.cli.ps:command", "List the capsules of this machine.", "Look"),
     "log": Listed("sojourn.cli.log:command", "Show what happened, event by event.", "Look"),
     "show": Listed("sojourn.cli.show:command", "Show one event in full.", "Look"),
+    "explain": Listed(
+        "sojourn.cli.explain:command",
+        "Say who holds it, and why it would not run.",
+        "Look",
+    ),
     "context": Listed("sojourn.cli.context:command", "Print what a model would get now.", "Look"),
     "memory show": Listed(
         "sojourn.cli.memory:show", "Print the notes; --blame says who wrote each line.", "Look"
