@@ -151,6 +151,7 @@ def _print(
                     voice.data(f"  {reason.message} [{reason.code}]")
             case "refused":
                 voice.data(name, Painted("  not adopted: ", "warn"), row.why)
+                voice.talk(Painted(f"see:  sojourn explain {row.orphan.place.name}", "dim"))
     if not rows:
         voice.talk("no capsule waits to be adopted")
     if new_key and listed:

@@ -24,11 +24,13 @@ def agree(voice: Voice, word: str, risks: Sequence[str], *, yes: bool, again: st
 
     Raises: DecisionError `not_confirmed` when nobody sits at a terminal and --yes was not given.
     """
-    for risk in risks:
-        voice.talk(Painted("! ", "warn"), risk)
+    asked = voice.err.terminal and sys.stdin.isatty() and not voice.settings.json
+    if yes or asked:
+        for risk in risks:
+            voice.talk(Painted("risk  ", "warn"), risk)
     if yes:
         return True
-    if voice.settings.json or not voice.err.terminal or not sys.stdin.isatty():
+    if not asked:
         raise DecisionError(
             "a person must agree to this",
             code="not_confirmed",

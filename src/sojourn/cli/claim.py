@@ -120,7 +120,6 @@ def _print(voice: Voice, place: "Place", taken: "ClaimedCapsule", *, forced: boo
                 epoch=taken.record.epoch,
                 reasons=reasons,
                 lost_bytes=taken.risks.lost,
-                restored=taken.restored,
             )
         )
         return

@@ -34,7 +34,7 @@ class ClaimAnswer(Answer, frozen=True, kw_only=True):
     """`claim`: `held` when there was nothing to claim, `finished` when an earlier one was cut off.
 
     `reasons` are why it did not run here, `lost_bytes` what this machine remembers of its log and
-    is not there, `restored` whether the workspace was made anew.
+    is not there.
     """
 
     capsule: CapsuleShape
@@ -43,7 +43,6 @@ class ClaimAnswer(Answer, frozen=True, kw_only=True):
     epoch: int
     reasons: tuple[FaultShape, ...]
     lost_bytes: int
-    restored: bool
 
 
 class OrphanShape(Shape, frozen=True, kw_only=True):

@@ -33,9 +33,11 @@ async def begin_tenure(hold: Hold, folded: Folded, observer: Observer) -> None:
             reason=claim.reason,
         )
         hold.draft(claimed)
-    if claim.restore:
-        workspace = hold.record.workspace
-        restored = restoring(traces_of(hold.store, folded.ending.length), why="claim")
+    workspace = hold.record.workspace
+    traces = traces_of(hold.store, folded.ending.length) if claim.restore else Traces()
+    as_it_was = os.path.isdir(workspace) and traces.snapshot is None and not traces.calls
+    if claim.restore and not as_it_was:
+        restored = restoring(traces, why="claim")
         await fill_workspace(hold.store, restored, workspace)
         hold.draft(restored)
         observer.note(f"the workspace {workspace} was made anew; the agent is told what it lacks")

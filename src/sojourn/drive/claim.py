@@ -54,13 +54,12 @@ class Risks:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedCapsule:
     """How a claim ended: `held` when there was nothing to claim, `finished` when an earlier one
-    had not come to its end; `restored` when the workspace was made anew.
+    had not come to its end.
     """
 
     done: Literal["claimed", "finished", "held"]
     risks: Risks
     record: LedgerRecord
-    restored: bool
 
 
 def risks_of(evidence: Evidence) -> Risks:
@@ -117,12 +116,6 @@ async def claim_capsule(
             done = "held" if record.claim is None else "finished"
             if admission.moved:
                 ports.ledger.save(record)
-        pending = record.claim
         async with opened(ports, store, folded, record, left, observer) as hold:
             pass
-        return ClaimedCapsule(
-            done=done,
-            risks=risks,
-            record=hold.record,
-            restored=pending is not None and pending.restore,
-        )
+        return ClaimedCapsule(done=done, risks=risks, record=hold.record)
