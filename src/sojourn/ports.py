@@ -374,60 +374,10 @@ class Tool(Protocol):
 
 
 class MachineKey(Protocol):
-    """The machine's own key, made at first use."""
+    """The machine's own key, made at first use; `renew` sets it aside and makes another."""
 
-    def machine(self) -> MachineId:
-        """The machine's id.
-
-        Raises: DecisionError `machine_key_copied`; FormatError; StorageError.
-        """
-        ...
-
-    def renew(self) -> MachineId:
-        """Become a new machine: the key that is there is set aside. Raises: as `machine`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filling:
-    """What a capsule's folder is made of when it is made from another one.
-
-    The log is the first `length` bytes of that in the folder `source`, whose sha256 is `digest`,
-    and then `added`. `blobs` are copied from there. `files` are whole small files, the manifest
-    among them, and `kept` blobs that are new.
-    """
-
-    source: str
-    length: int
-    digest: str
-    added: bytes
-    blobs: Sequence[BlobId]
-    kept: Mapping[BlobId, bytes]
-    files: Mapping[str, bytes]
-
-
-class Maker(Protocol):
-    """Makes capsules' folders, each whole or not at all (docs/protocol.md#fork)."""
-
-    def stage(self, folder: str, filling: Filling, *, progress: Callable[[int, int], None]) -> str:
-        """Everything, durable, in a folder beside `folder`; its path. `progress`: blobs of all.
-
-        Raises: UsageError `exists`; FormatError `blob_missing` or `blob_altered`; FencedError
-        `log_changed`; StorageError. What was begun is gone then.
-        """
-        ...
-
-    def place(self, staged: str, folder: str) -> None:
-        """Put it into its place, durable on return. Raises: UsageError `exists`; StorageError."""
-        ...
-
-    def drop(self, staged: str) -> None:
-        """Remove what will not be put into its place. Raises: StorageError."""
-        ...
-
-    def left_behind(self, folder: str) -> tuple[str, ...]:
-        """Staged folders for `folder` whose maker died."""
-        ...
+    def machine(self) -> MachineId: ...
+    def renew(self) -> MachineId: ...
 
 
 class Files(Protocol):

@@ -10,16 +10,22 @@ import msgspec
 import pytest
 
 from sojourn.core.tenure import (
+    CLAIMABLE,
+    FORCED_STEP,
+    MAX_EPOCH,
     Evidence,
     LedgerRecord,
     LedgerTip,
     LookCode,
     MayLook,
     MayRun,
+    PendingClaim,
     admit,
+    claimed_record,
     first_record,
     reasons,
 )
+from sojourn.errors import LimitError
 from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
 
 HERE, THERE = "/capsules/here", "/capsules/there"
@@ -174,6 +180,7 @@ ONE_FAULT: list[tuple[dict[str, object], LookCode, bool]] = [
     ({"length": 99, "at_tip": None}, "rolled_back", True),
     ({"at_tip": ANOTHER}, "rolled_back", True),
     ({"length": 200, "at_tip": None}, "rolled_back", True),
+    ({"begun": False}, "rolled_back", True),
     ({"damage": "nul_bytes"}, "damaged", True),
     ({"equivocation": True}, "equivocation", True),
     ({"divergence": True}, "divergence", True),
@@ -194,9 +201,8 @@ def test_each_fault_alone_has_its_name_and_says_what_to_do(
     for text in (found[0].message, found[0].hint):
         assert text.endswith(".")
         assert text[0].isupper()
-    assert "sojourn " not in found[0].hint
-    for later in ("fork", "claim", "adopt", "repair"):
-        assert later not in found[0].hint.lower().split()
+    ways = ("`sojourn claim`", "`sojourn adopt`")
+    assert any(way in found[0].hint for way in ways) == (code in CLAIMABLE)
 
 
 def test_every_reason_has_a_case_here() -> None:
@@ -231,3 +237,42 @@ def test_a_machine_that_lost_its_state_is_told_so() -> None:
     assert found[True] != found[False]
     assert isinstance(found[True], MayLook)
     assert "SOJOURN_HOME" in found[True].hint
+
+
+CLAIM = PendingClaim(how="claim", by="user")
+NEW = Incarnation("b" * 32)
+
+
+@pytest.mark.parametrize("forced", [False, True])
+@pytest.mark.parametrize(("log", "floor"), [(5, 6), (9, 6), (6, 6)])
+def test_a_claim_takes_an_epoch_above_all_that_is_known(log: int, floor: int, forced: bool) -> None:
+    record = msgspec.structs.replace(HELD, floor=Epoch(floor))
+    evidence = replace(GOOD, record=record, highest_epoch=Epoch(log))
+    claim = msgspec.structs.replace(CLAIM, forced=forced)
+    made = claimed_record(evidence, claim, incarnation=NEW, workspace="/new")
+    step = FORCED_STEP if forced else 1
+    assert (made.epoch, made.floor) == (max(log, floor) + step,) * 2
+    assert (made.state, made.incarnation, made.claim) == ("HOLDER", NEW, claim)
+    assert (made.folder, made.workspace, made.tip) == (HERE, "/new", LedgerTip())
+
+
+@pytest.mark.parametrize("code", sorted(CLAIMABLE))
+def test_a_claim_that_died_may_be_finished_by_running(code: LookCode) -> None:
+    """Its record is the authority, whether its first event is in the log or not."""
+    fault = next(fault for fault, name, _ in ONE_FAULT if name == code)
+    if code in ("equivocation", "divergence"):
+        fault = {}  # what a claim settles there is for the reader to say
+    found = replace(GOOD, **fault)
+    record = claimed_record(found, CLAIM, incarnation=NEW, workspace="/new")
+    for begun in (False, True):
+        evidence = replace(
+            found, record=record, ledger_failure=None, begun=begun, mine=True, folder=HERE
+        )
+        assert admit(evidence) == MayRun(record=record, moved=False)
+
+
+def test_an_epoch_that_nobody_can_be_above_is_not_claimed() -> None:
+    evidence = replace(GOOD, highest_epoch=Epoch(MAX_EPOCH))
+    with pytest.raises(LimitError) as refused:
+        claimed_record(evidence, CLAIM, incarnation=NEW, workspace="/new")
+    assert refused.value.code == "epoch_limit"

@@ -26,9 +26,10 @@ from sojourn.format import index, layout, manifest, snapshot
 from sojourn.format.body import Head
 from sojourn.format.capsule_kinds import Forked, Restored
 from sojourn.format.event import AnyBody, ToolOutcome
+from sojourn.format.filling import Filling
 from sojourn.format.timeline_write import Batch, Chain, write
 from sojourn.ids import BlobId, CapsuleId, Epoch, EventId, Incarnation, Seq
-from sojourn.ports import Filling, Store
+from sojourn.ports import Store
 
 NONCE_BYTES: Final = 16
 

@@ -2,21 +2,46 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from sojourn.core.mask import Mask
+from sojourn.format.filling import Filling
 from sojourn.ids import CapsuleId
 from sojourn.ports import (
     Inbox,
     Ledger,
     Lock,
     MachineKey,
-    Maker,
     Queue,
     Randomness,
     Sandbox,
     Store,
     WallClock,
 )
+
+
+class Maker(Protocol):
+    """Makes capsules' folders, each whole or not at all (docs/protocol.md#fork)."""
+
+    def stage(self, folder: str, filling: Filling, *, progress: Callable[[int, int], None]) -> str:
+        """Everything, durable, in a folder beside `folder`; its path. `progress`: blobs of all.
+
+        Raises: UsageError `exists`; FormatError `blob_missing` or `blob_altered`; FencedError
+        `log_changed`; StorageError. What was begun is gone then.
+        """
+        ...
+
+    def place(self, staged: str, folder: str) -> None:
+        """Put it into its place, durable on return. Raises: UsageError `exists`; StorageError."""
+        ...
+
+    def drop(self, staged: str) -> None:
+        """Remove what will not be put into its place. Raises: StorageError."""
+        ...
+
+    def left_behind(self, folder: str) -> tuple[str, ...]:
+        """Staged folders for `folder` whose maker died."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from hashlib import sha256
 
 from sojourn.errors import FencedError, FormatError
 from sojourn.format import layout
+from sojourn.format.filling import Filling
 from sojourn.ids import BlobId
-from sojourn.ports import Filling
 from sojourn.store.create import TAKEN, exists, new_staging
 from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import Durable, chunks, durable_write, maker_of, write_whole
@@ -26,7 +26,7 @@ class FolderMaker:
         self._disk = disk or OsDisk()
 
     def stage(self, folder: str, filling: Filling, *, progress: Callable[[int, int], None]) -> str:
-        """See `Maker`."""
+        """See `drive.machine.Maker`."""
         self.check_free(folder)
         Durable(self._disk).make_folder(os.path.dirname(folder))
         with durable_write(folder):
@@ -40,7 +40,7 @@ class FolderMaker:
         return staged
 
     def place(self, staged: str, folder: str) -> None:
-        """See `Maker`."""
+        """See `drive.machine.Maker`."""
         with durable_write(folder):
             try:
                 self._disk.rename(staged, folder)
@@ -51,13 +51,13 @@ class FolderMaker:
             self._disk.sync_folder(os.path.dirname(folder))
 
     def drop(self, staged: str) -> None:
-        """See `Maker`."""
+        """See `drive.machine.Maker`."""
         with durable_write(staged):
             self._remove(staged)
             self._disk.sync_folder(os.path.dirname(staged))
 
     def left_behind(self, folder: str) -> tuple[str, ...]:
-        """See `Maker`."""
+        """See `drive.machine.Maker`."""
         above, name = os.path.split(folder)
         with durable_write(folder):
             entries = self._disk.list(above)
