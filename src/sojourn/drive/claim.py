@@ -110,6 +110,8 @@ async def claim_capsule(
                 incarnation=Incarnation(ports.randomness.token(16).hex()),
                 workspace=place.folder,
             )
+            # Whoever copied the folder here may not have synced it.
+            ports.maker.settle(folder)
             ports.ledger.save(record)
         else:
             record = admission.record

@@ -21,7 +21,7 @@ from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.parent import Parent, read_parent
 from sojourn.drive.reading import read_manifest
-from sojourn.errors import FormatError, SojournError
+from sojourn.errors import FormatError, UsageError
 from sojourn.format import index, layout, manifest, snapshot
 from sojourn.format.body import Head
 from sojourn.format.capsule_kinds import Forked, Restored
@@ -104,9 +104,9 @@ async def fork_capsule(
         else:
             _place_held(ports, staged, _record(parent, added, filling, folder, workspace))
     except BaseException:
-        if workspace is not None:
+        # Once it is in its place it stays, whatever failed after that.
+        if ports.maker.drop(staged) and workspace is not None:
             _drop_workspace(workspace, capsule)
-        ports.maker.drop(staged)
         raise
     calls = sum(isinstance(event.body, ToolOutcome) for event in added.events)
     return ForkedCapsule(
@@ -127,7 +127,7 @@ def _place_held(ports: Ports, staged: str, record: LedgerRecord) -> None:
         ports.ledger.save(record)
         try:
             ports.maker.place(staged, record.folder)
-        except SojournError:
+        except UsageError:
             ports.ledger.save(msgspec.structs.replace(record, state="NONE"))
             raise
 

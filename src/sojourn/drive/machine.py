@@ -35,8 +35,15 @@ class Maker(Protocol):
         """Put it into its place, durable on return. Raises: UsageError `exists`; StorageError."""
         ...
 
-    def drop(self, staged: str) -> None:
-        """Remove what will not be put into its place. Raises: StorageError."""
+    def drop(self, staged: str) -> bool:
+        """Remove what will not be put into its place; False when it is not there any more.
+
+        Raises: StorageError.
+        """
+        ...
+
+    def settle(self, folder: str) -> None:
+        """All that lies in the folder is on the disk. Raises: StorageError."""
         ...
 
     def left_behind(self, folder: str) -> tuple[str, ...]:

@@ -133,11 +133,9 @@ async def _recover(
     machine: MachineId,
     observer: Observer,
 ) -> Hold:
-    # Whoever claims it has not written the log: what is read may be in the caches only.
-    unclean = left is not None or record.claim is not None
-    if unclean:
+    if left is not None or record.claim is not None:
         store.sweep()
-    cut = await _settle(store, folded, record, unclean=unclean)
+    cut = await _settle(store, folded, _known(folded, record), unclean=left is not None)
     ended = ports.sandbox_for(folded.state.capsule or CapsuleId("")).end_left_behind()
     if ended:
         what = "1 process" if len(ended) == 1 else f"{len(ended)} processes"
@@ -163,19 +161,24 @@ async def _recover(
     return hold
 
 
-async def _settle(
-    store: Store, folded: Folded, record: LedgerRecord, *, unclean: bool
-) -> Cut | None:
+def _known(folded: Folded, record: LedgerRecord) -> int:
+    """How much of the log was durable before: by this machine's word, or by who held it before."""
+    if record.claim is None or folded.manifest is None:
+        return record.tip.length
+    return folded.manifest.timeline.length
+
+
+async def _settle(store: Store, folded: Folded, known: int, *, unclean: bool) -> Cut | None:
     """Cut a torn tail, and write again what may never have reached the disk (B2)."""
     torn, length = folded.ending.torn, folded.ending.length
     if torn is None:
         if unclean:
-            await store.settle_log(start=min(record.tip.length, length), length=length)
+            await store.settle_log(start=min(known, length), length=length)
         return None
     data = b"".join(store.read_log(torn.offset, torn.offset + torn.length))
     blob = ref(data, media_type="application/octet-stream")
     await store.put_blobs({blob_id(data): data})
-    await store.settle_log(start=min(record.tip.length, length), length=length)
+    await store.settle_log(start=min(known, length), length=length)
     return Cut(offset=torn.offset, blob=blob, reason=torn.reason)
 
 

@@ -22,8 +22,14 @@ from sojourn.store.system import process_start
 class FolderMaker:
     """The `Maker` port for folders, given absolute and resolved."""
 
-    def __init__(self, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        disk: Disk | None = None,
+        *,
+        is_alive: Callable[[int], bool] = lambda pid: bool(process_start(pid)),
+    ) -> None:
         self._disk = disk or OsDisk()
+        self._is_alive = is_alive
 
     def stage(self, folder: str, filling: Filling, *, progress: Callable[[int, int], None]) -> str:
         """See `drive.machine.Maker`."""
@@ -33,6 +39,8 @@ class FolderMaker:
             staged = new_staging(self._disk, folder)
             try:
                 self._fill(staged, filling, progress)
+                # The ledger will speak of it: so its name must be there to be found and removed.
+                self._disk.sync_folder(os.path.dirname(folder))
             except BaseException:
                 with suppress(OSError):
                     self._remove(staged)
@@ -50,11 +58,22 @@ class FolderMaker:
                 raise exists(folder) from failure
             self._disk.sync_folder(os.path.dirname(folder))
 
-    def drop(self, staged: str) -> None:
+    def drop(self, staged: str) -> bool:
         """See `drive.machine.Maker`."""
         with durable_write(staged):
+            if self._disk.stat_path(staged) is None:
+                return False
             self._remove(staged)
             self._disk.sync_folder(os.path.dirname(staged))
+        return True
+
+    def settle(self, folder: str) -> None:
+        """See `drive.machine.Maker`."""
+        with durable_write(folder):
+            if not self._disk.sync_all(folder):
+                self._sync_each(folder)
+            self._disk.sync_folder(folder)
+            self._disk.sync_folder(os.path.dirname(folder))
 
     def left_behind(self, folder: str) -> tuple[str, ...]:
         """See `drive.machine.Maker`."""
@@ -65,7 +84,7 @@ class FolderMaker:
         return tuple(
             f"{above}/{entry}"
             for entry, maker in found
-            if maker is not None and maker[0] == name and not process_start(maker[1])
+            if maker is not None and maker[0] == name and not self._is_alive(maker[1])
         )
 
     def check_free(self, folder: str) -> None:

@@ -1,0 +1,121 @@
+"""Wherever a fork or a claim ends, nothing happened or the same command completes it."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from faults import carrying
+from faults.faulty_disks import NoFileSync, NoFolderSync
+from sojourn.drive import fork as forking
+from sojourn.drive.machine import Ports
+from sojourn.errors import SojournError
+from sojourn.store.making import FolderMaker
+from sojourn.testing.disk import Died, Fault, RecordingDisk
+from sojourn.testing.power import DEATHS, Act, Check, end_everywhere
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Where it starts, what it does, and what must hold after any end of it."""
+
+    start: Callable[[], RecordingDisk]
+    act: Act
+    check: Check
+
+
+SEQUENCES: Mapping[str, Sequence] = {
+    "fork": Sequence(carrying.with_a_capsule, carrying.fork, carrying.fork_is_whole_or_made_again),
+    "claim": Sequence(carrying.with_a_capsule, carrying.claim, carrying.claim_is_none_or_goes_on),
+    "claim of a copy": Sequence(carrying.with_a_copy, carrying.claim, carrying.claim_of_a_copy),
+}
+
+
+def deaths(sequence: Sequence) -> int:
+    """End the work at each operation by the death of its process alone; how many there were."""
+    start, at = sequence.start(), 0
+    while True:
+        at += 1
+        disk, done = start.copy(fault=Fault(at=at)), list[str]()
+        with suppress(Died):
+            sequence.act(disk, done)
+        sequence.check(disk.after_kill(), done)
+        if len(disk.operations) < at:
+            return at
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_it_is_whole_or_nothing_wherever_its_process_dies(name: str) -> None:
+    assert deaths(SEQUENCES[name]) > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_it_is_whole_or_nothing_wherever_the_power_is_cut(name: str) -> None:
+    sequence = SEQUENCES[name]
+    tried = end_everywhere(sequence.start(), sequence.act, sequence.check, errors=DEATHS)
+    assert tried.disks > 2 * tried.ends
+
+
+def no_settling(patch: pytest.MonkeyPatch) -> Sequence:
+    """What was copied here is believed to be on the disk."""
+    patch.setattr(FolderMaker, "settle", lambda *_: None)
+    return SEQUENCES["claim of a copy"]
+
+
+def ledger_last(patch: pytest.MonkeyPatch) -> Sequence:
+    """The fork is under its name before this machine knows that it holds it."""
+
+    def place(ports: Ports, staged: str, record: Any) -> None:
+        with ports.lock.acquire(record.capsule):
+            ports.maker.place(staged, record.folder)
+            ports.ledger.save(record)
+
+    patch.setattr(forking, "_place_held", place)
+    return SEQUENCES["fork"]
+
+
+def no_sweep(patch: pytest.MonkeyPatch) -> Sequence:
+    """What a dead fork left stays."""
+    patch.setattr(forking, "sweep_half_made", lambda *_: None)
+    return SEQUENCES["fork"]
+
+
+def forgotten_claim(patch: pytest.MonkeyPatch) -> Sequence:
+    """The record says that this machine holds it, and not what is still to be done."""
+    from sojourn.core import tenure
+    from sojourn.drive import claim as claiming
+
+    def plain(*args: Any, **options: Any) -> Any:
+        import msgspec
+
+        return msgspec.structs.replace(tenure.claimed_record(*args, **options), claim=None)
+
+    patch.setattr(claiming, "claimed_record", plain)
+    return SEQUENCES["claim"]
+
+
+@pytest.mark.parametrize("plant", [ledger_last, no_sweep, forgotten_claim])
+def test_a_planted_fault_is_found_by_deaths(
+    plant: Callable[[pytest.MonkeyPatch], Sequence], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises((AssertionError, SojournError)):
+        deaths(plant(monkeypatch))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("disk", [NoFileSync, NoFolderSync])
+@pytest.mark.parametrize("name", ["fork", "claim"])
+def test_a_disk_that_does_not_sync_is_found(disk: type[RecordingDisk], name: str) -> None:
+    sequence = SEQUENCES[name]
+    start = sequence.start().turned_into(disk)
+    with pytest.raises((AssertionError, SojournError, KeyError)):
+        end_everywhere(start, sequence.act, sequence.check, errors=DEATHS)
+
+
+def test_a_claim_that_believes_an_unsynced_copy_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    sequence = no_settling(monkeypatch)
+    with pytest.raises((AssertionError, SojournError, KeyError)):
+        end_everywhere(sequence.start(), sequence.act, sequence.check, errors=DEATHS)
