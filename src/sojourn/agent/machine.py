@@ -87,9 +87,8 @@ class Machine:
     @cached_property
     def ports(self) -> Ports:
         """The machine's ports; the state folder is made when something is first written."""
-        disk = OsDisk()
+        disk, clock = OsDisk(), OsClock()
         files = Durable(disk)
-        clock = OsClock()
         host = host_digest()
         return Ports(
             ledger=FileLedger(self.state.ledger, disk=disk, host=host),

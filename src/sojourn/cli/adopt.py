@@ -151,7 +151,9 @@ def _print(
                     voice.data(f"  {reason.message} [{reason.code}]")
             case "refused":
                 voice.data(name, Painted("  not adopted: ", "warn"), row.why)
-                voice.talk(Painted(f"see:  sojourn explain {row.orphan.place.name}", "dim"))
+                voice.talk(
+                    Painted(f"see:  sojourn explain {machine.reference(row.orphan.place)}", "dim")
+                )
     if not rows:
         voice.talk("no capsule waits to be adopted")
     if new_key and listed:
@@ -165,8 +167,8 @@ def _print(
 def _answer(
     voice: Voice, machine: "Machine", rows: list[_Row], *, new_key: bool, listed: bool
 ) -> None:
-    from sojourn.cli.shapes_carry import AdoptAnswer, OrphanShape
     from sojourn.cli.shapes import FaultShape
+    from sojourn.cli.shapes_carry import AdoptAnswer, OrphanShape
 
     shapes = tuple(
         OrphanShape(

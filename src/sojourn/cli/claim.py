@@ -77,7 +77,8 @@ def command(
     )
     if taken is None:
         return not_agreed(voice)
-    _print(voice, machine.find(place.folder), taken, forced=forced)
+    place = machine.find(place.folder)
+    _print(voice, place, machine.reference(place), taken, forced=forced)
     return 0
 
 
@@ -104,9 +105,11 @@ def risk_lines(risks: "Risks", *, forced: bool) -> list[str]:
     return lines
 
 
-def _print(voice: Voice, place: "Place", taken: "ClaimedCapsule", *, forced: bool) -> None:
-    from sojourn.cli.shapes_carry import ClaimAnswer
+def _print(
+    voice: Voice, place: "Place", named: str, taken: "ClaimedCapsule", *, forced: bool
+) -> None:
     from sojourn.cli.shapes import FaultShape
+    from sojourn.cli.shapes_carry import ClaimAnswer
 
     if voice.settings.json:
         reasons = tuple(
@@ -130,4 +133,4 @@ def _print(voice: Voice, place: "Place", taken: "ClaimedCapsule", *, forced: boo
     }[taken.done]
     voice.data(Painted(place.name, "name"), f" {words}, at epoch {taken.record.epoch}")
     voice.talk(f"it works in {place.workspace}")
-    voice.talk(Painted(f"next:  sojourn status {place.name}", "dim"))
+    voice.talk(Painted(f"next:  sojourn status {named}", "dim"))

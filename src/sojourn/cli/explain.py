@@ -44,7 +44,7 @@ def command(settings: Settings, capsule: str | None) -> None:
     if settings.json:
         voice.answer(answer)
     else:
-        _print(voice, answer)
+        _print(voice, answer, machine.reference(place))
 
 
 def explained(machine: "Machine", look: "Look") -> "ExplainAnswer":
@@ -103,11 +103,10 @@ def _reasons(look: "Look") -> "list[ReasonShape]":
     ]
 
 
-def _print(voice: Voice, answer: "ExplainAnswer") -> None:
+def _print(voice: Voice, answer: "ExplainAnswer", named: str) -> None:
     style, meaning = STANDINGS[answer.standing]
     standing = Painted(answer.standing.replace("_", " "), style)
-    name = answer.capsule.name
-    voice.data(Painted(name, "name"), "  ", standing, Painted(f"  {meaning}", "dim"))
+    voice.data(Painted(answer.capsule.name, "name"), "  ", standing, Painted(f"  {meaning}", "dim"))
     for title, text in (
         ("holder", _holder(answer)),
         ("here", _here(answer)),
@@ -116,7 +115,7 @@ def _print(voice: Voice, answer: "ExplainAnswer") -> None:
     ):
         voice.data(Painted(f"  {title:<9}", "dim"), text)
     if not answer.reasons:
-        voice.talk(Painted(f"nothing keeps it from running here:  sojourn run {name}", "dim"))
+        voice.talk(Painted(f"nothing keeps it from running here:  sojourn run {named}", "dim"))
     for count, reason in enumerate(answer.reasons, start=1):
         code = Painted(f"   [{reason.code}]", "dim")
         voice.data(Painted(f"  {f'why {count}':<9}", "warn"), reason.message, code)

@@ -67,7 +67,9 @@ def command(
     from sojourn.cli.show import chosen
 
     machine, place = find(capsule)
-    at = None if event is None else chosen(machine.look(place), event).id
+    at = None
+    if event is not None:
+        at = chosen(machine.look(place), event, capsule=machine.reference(place)).id
     voice = Voice(settings)
     made = asyncio.run(
         fork(machine, place, folder, at=at, name=name, workspace=workspace, observer=Notes(voice))
@@ -78,7 +80,7 @@ def command(
 def _print(voice: Voice, made: "ForkedCapsule", parent: str) -> None:
     from sojourn.cli.shapes_carry import ForkAnswer
 
-    _, place = find(made.folder)
+    machine, place = find(made.folder)
     if voice.settings.json:
         restored = made.restored
         voice.answer(
@@ -105,4 +107,4 @@ def _print(voice: Voice, made: "ForkedCapsule", parent: str) -> None:
     if made.restored is not None and made.restored.missing:
         calls = counted(len(made.restored.missing), "call")
         voice.talk(f"its workspace may lack what {calls} did; the agent is told so")
-    voice.talk(Painted(f'next:  sojourn run {place.name} "what to do"', "dim"))
+    voice.talk(Painted(f'next:  sojourn run {machine.reference(place)} "what to do"', "dim"))
