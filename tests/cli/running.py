@@ -22,6 +22,7 @@ SECONDS = 60
 NAMES = [
     (r"\b[0-9a-f]{64}\b", "<id>"),
     (r"\b[0-9a-f]{32}\b", "<random>"),
+    (r"(?<=log has )\d+ bytes and had \d+", "<n> bytes and had <n>"),
     (r"another machine, [0-9a-f]{12}", "another machine, <machine>"),
     (r"\b(call_|chatcmpl-)[0-9a-f]{22,24}\b", r"\1<random>"),
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<boot>"),

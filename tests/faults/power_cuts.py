@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import pytest
 
 from sojourn.core.tenure import LedgerRecord, LedgerTip, first_record
-from sojourn.errors import DecisionError
 from sojourn.format import layout
 from sojourn.ids import BlobId, CapsuleId, Epoch, EventId, Incarnation, RequestId
 from sojourn.keys.machine import FileMachineKey
@@ -301,35 +300,6 @@ def key_stays(disk: RecordingDisk, done: list[str]) -> None:
         assert key(later) == found
 
 
-def renew_key(disk: RecordingDisk, done: list[str]) -> None:
-    done.append(FileMachineKey(STATE, files=Durable(disk), host="another").renew())
-
-
-def with_a_foreign_key(kind: type[RecordingDisk] = RecordingDisk) -> RecordingDisk:
-    """A state folder that came from the host `h`."""
-    disk = made()
-    OLD_KEYS.append(key(disk))
-    return disk.turned_into(kind)
-
-
-OLD_KEYS: list[str] = []
-
-
-def the_old_key_is_never_used_again(disk: RecordingDisk, done: list[str]) -> None:
-    """Either it is refused still, and renewing goes on, or there is a new one that stays."""
-    here = FileMachineKey(STATE, files=Durable(disk), host="another")
-    try:
-        found = here.machine()
-    except DecisionError as refused:
-        assert refused.code == "machine_key_copied"
-        assert not done
-        found = here.renew()
-    assert found not in OLD_KEYS
-    assert done in ([], [found])
-    for later in disk.after_power_cut(limit=AGAIN):
-        assert FileMachineKey(STATE, files=Durable(later), host="another").machine() == found
-
-
 def create(disk: RecordingDisk, done: list[str]) -> None:
     ledger(disk).save(OLD)
     create_capsule(FOLDER, FILES, disk=disk)
@@ -416,7 +386,6 @@ SEQUENCES = {
     "inbox": Sequence(made, put_two_and_remove_one, messages_are_kept),
     "key": Sequence(made, make_key, key_stays),
     "key again": Sequence(with_a_new_key, make_key, key_stays),
-    "renew key": Sequence(with_a_foreign_key, renew_key, the_old_key_is_never_used_again),
     "create": Sequence(without_capsule, create, and_none_is_half),
     "create in an empty folder": Sequence(with_empty_folder, create, capsule_is_whole_or_none),
     "lock": Sequence(made, hold, a_death_is_remembered),

@@ -94,10 +94,18 @@ def test_a_copied_state_folder_asks_a_person(host: str | None, folder: Path) -> 
         key(folder, host).machine()
     assert refused.value.code == "machine_key_copied"
     assert (folder / CARD).read_bytes() == before
+    assert "`sojourn adopt`" in refused.value.hint
     for name in (KEY, CARD):
-        assert name in refused.value.hint
         (folder / name).unlink()
     assert key(folder, host).machine()
+
+
+def test_a_renewed_key_is_another_and_the_old_one_is_kept(folder: Path) -> None:
+    old, data = key(folder).machine(), (folder / KEY).read_bytes()
+    new = key(folder, "another").renew()
+    assert new != old
+    assert key(folder, "another").machine() == new
+    assert (folder / f"{KEY}.damaged-1").read_bytes() == data
 
 
 def test_a_host_without_an_id_proves_nothing(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     examples=[
         "sojourn fork research",
         "sojourn fork research --at 42 -n other-way",
-        "sojourn fork ./copy-of-research --at 9f31c0 ./agents/second --workspace ~/code/second",
+        "sojourn fork ./copy --at 9f31c0 ./second --workspace ~/code/second",
     ],
 )
 @click.argument(

@@ -1,0 +1,121 @@
+"""The real commands, killed at calls that write: nothing happened, or run again they complete it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from faults.test_kill_anywhere import KILLED, STRACE, calls_of, traced
+from sojourn import Machine
+from sojourn.core.tenure import LedgerRecord
+from sojourn.format.capsule_kinds import Claimed, Forked
+
+SYSCALLS = ("rename", "mkdir", "fsync", "fdatasync", "ftruncate", "syncfs")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(STRACE is None, reason="strace is not installed"),
+]
+
+
+class World:
+    """A folder with a capsule of another machine, `box`, and one held here, `mine`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def environment(self, state: str = "state") -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "SOJOURN_HOME": str(self.folder / state),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+        }
+
+    def sojourn(
+        self, *words: str, state: str = "state", trace: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*trace, sys.executable, "-m", "sojourn", *words],
+            cwd=self.folder,
+            env=self.environment(state),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def copy(self, to: Path) -> "World":
+        shutil.copytree(self.folder, to, symlinks=True)
+        return World(to)
+
+    @property
+    def machine(self) -> Machine:
+        return Machine(self.environment())
+
+    def holders(self) -> list[LedgerRecord]:
+        ledger = self.machine.ports.ledger
+        records = [ledger.load(capsule) for capsule in ledger.capsules()]
+        return [record for record in records if record is not None and record.state == "HOLDER"]
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> World:
+    world = World(tmp_path_factory.mktemp("prepared"))
+    for name, state in (("box", "elsewhere"), ("mine", "state")):
+        made = world.sojourn("init", f"./{name}", "-n", name, "-m", "echo/x", state=state)
+        assert made.returncode == 0, made.stderr
+    return world
+
+
+COMMANDS = {
+    "fork": ("fork", "./box", "./second"),
+    "claim": ("claim", "./box", "--yes"),
+    "adopt": ("adopt", "--all", "--yes"),
+}
+
+
+def kinds(world: World, folder: str, kind: type) -> int:
+    look = world.machine.look(world.machine.find(str(world.folder / folder)))
+    return sum(isinstance(event.body, kind) for event in look.events_of())
+
+
+def check(world: World, name: str) -> None:
+    """The command, run again, completes; what is held is held once and is sound."""
+    again = world.sojourn(*COMMANDS[name])
+    if name == "fork" and again.returncode == 2:
+        assert "[exists]" in again.stderr, again.stderr
+    else:
+        assert again.returncode == 0, again.stderr
+    folder, kind = {"fork": ("second", Forked), "claim": ("box", Claimed)}.get(
+        name, ("mine", Claimed)
+    )
+    assert kinds(world, folder, kind) == 1
+    held = [record for record in world.holders() if record.folder.endswith(folder)]
+    assert [record.claim for record in held] == [None]
+    for record in world.holders():
+        assert os.path.isdir(record.folder)
+    assert world.sojourn("verify", f"./{folder}").returncode == 0
+    assert not list(world.folder.glob(".sojourn-*"))
+
+
+@pytest.mark.parametrize("syscall", SYSCALLS)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_killed_command_did_nothing_or_is_completed(
+    name: str, syscall: str, prepared: World, tmp_path: Path
+) -> None:
+    log = tmp_path / "trace"
+    whole = prepared.copy(tmp_path / "whole")
+    ran = whole.sojourn(*COMMANDS[name], trace=traced(syscall, kill_at=None, log=log))
+    assert ran.returncode == 0, ran.stderr
+    check(whole, name)
+    for number in range(1, calls_of(log, syscall) + 1):
+        world = prepared.copy(tmp_path / f"{number}")
+        trace = traced(syscall, kill_at=number, log=tmp_path / "kill")
+        killed = world.sojourn(*COMMANDS[name], trace=trace)
+        assert killed.returncode in (-9, KILLED), (number, killed.stderr)
+        check(world, name)
