@@ -177,10 +177,14 @@ def orphans(machine: Machine) -> tuple[Orphan, ...]:
 
 
 def orphan_at(machine: Machine, place: Place) -> Orphan | None:
-    """The capsule as `adopt` sees it; None when nothing shows that it was this machine's."""
+    """The capsule as `adopt` sees it; None when nothing shows that it was this machine's.
+
+    One whose claim was not finished is one, too, without a reason against it.
+    """
     evidence = machine.look(place).evidence
     risks = risks_of(evidence)
-    lost = any(one.code in LOST for one in risks.reasons)
+    unfinished = evidence.record is not None and evidence.record.claim is not None
+    lost = unfinished or any(one.code in LOST for one in risks.reasons)
     below = os.path.dirname(place.folder) == os.path.realpath(machine.state.capsules)
     ours = evidence.mine or evidence.record is not None or below
     return Orphan(place=place, risks=risks) if lost and ours else None

@@ -147,6 +147,8 @@ def _print(
                 voice.data(name, f"  is held here, at epoch {row.epoch}")
             case "waiting":
                 voice.data(name, f"  {row.orphan.place.folder}")
+                if not row.orphan.risks.reasons:
+                    voice.data("  it was adopted or claimed, and that was not finished")
                 for reason in row.orphan.risks.reasons:
                     voice.data(f"  {reason.message} [{reason.code}]")
             case "refused":
