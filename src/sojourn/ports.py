@@ -15,6 +15,7 @@ from sojourn.core.tenure import LedgerRecord
 from sojourn.format.event import DocumentChange, FileDigest, Issuer, ToolSpec
 from sojourn.format.parts import ContentPart
 from sojourn.ids import BlobId, CallKey, CapsuleId, Epoch, EventId, MachineId, RequestId
+from sojourn.ports_recall import Recall
 from sojourn.render.profile import Profile
 
 
@@ -282,9 +283,7 @@ class Model(Protocol):
         """
         ...
 
-    async def aclose(self) -> None:
-        """Let go of connections."""
-        ...
+    async def aclose(self) -> None: ...
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -357,6 +356,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = ""
     ask: Callable[[str], Awaitable[str]] | None = None
     on_output: Callable[[bytes], None] | None = None
+    recall: Recall | None = None
 
 
 class Tool(Protocol):

@@ -23,8 +23,9 @@ from sojourn.format.event import (
     Usage,
 )
 from sojourn.format.parts import RefusalPart, TextPart
-from sojourn.ids import RunnerId
+from sojourn.ids import EventId, RunnerId
 from sojourn.ports import Model, Tool
+from sojourn.ports_recall import Recalled, RecallExcept
 from sojourn.render import Rendered, Target, dialect
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Agent:
         self._observer = observer
         self._model: Model | None = None
         self._runner: Runner | None = None
+        self._recalling: RecallExcept | None = None
         self._pausing = False
         self._leaving = False
         self.accepted: Accepted | None = None
@@ -298,6 +300,7 @@ class Agent:
             observer=tally,
             failed=tally.failed,
             ask=self._ask,
+            recall=self._recall,
         )
         self._runner = Runner(
             hold=self._hold,
@@ -320,6 +323,15 @@ class Agent:
         if rest.reason != "left":
             self._machine.rested(self.place)
         return self._report(rest, tally)
+
+    async def _recall(self, question: str, most: int) -> Sequence[Recalled]:
+        """Look in the log, for the tool of that name; set up when it is first called."""
+        if self._recalling is None:
+            from sojourn.agent.recalling import recall_of
+
+            self._recalling = recall_of(self._machine, self.place)
+        turn = self._hold.state.turn
+        return await self._recalling(question, most, None if turn is None else EventId(turn))
 
     def _workspace(self) -> str:
         workspace = self._hold.record.workspace

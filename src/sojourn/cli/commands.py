@@ -50,6 +50,9 @@ COMMANDS: Final[dict[str, Listed]] = {
         "Say who holds it, and why it would not run.",
         "Look",
     ),
+    "search": Listed(
+        "sojourn.cli.search:command", "Find what was said and done, by meaning.", "Look"
+    ),
     "context": Listed("sojourn.cli.context:command", "Print what a model would get now.", "Look"),
     "memory show": Listed(
         "sojourn.cli.memory:show", "Print the notes; --blame says who wrote each line.", "Look"

@@ -227,6 +227,29 @@ class ShowAnswer(Answer, frozen=True, kw_only=True):
     event: EventShape
 
 
+class FoundShape(Shape, frozen=True, kw_only=True):
+    """A passage: of an event (`place` is its id), a section of the notes, or a document.
+
+    `event` and `seq` are those of the event that holds its text, for `show`.
+    """
+
+    kind: str
+    place: str
+    event: str
+    seq: int
+    time: str
+    score: float
+    snippet: str
+
+
+class SearchAnswer(Answer, frozen=True, kw_only=True):
+    """`search`: what was found, the nearest first; `by_meaning` when not by words alone."""
+
+    capsule: CapsuleShape
+    by_meaning: bool
+    found: tuple[FoundShape, ...]
+
+
 class LossShape(Shape, frozen=True, kw_only=True):
     """What a rendering dropped or changed, and the event it is about."""
 

@@ -238,6 +238,20 @@ class Hold:
             raise
         self._clean_at = self._tip.length
 
+    async def replace_derived(self, name: str, data: bytes) -> None:
+        """Replace a file that is made from the log, and refresh the manifest that names it.
+
+        Raises: StorageError; the hold is then dropped.
+        """
+        self._check()
+        try:
+            await self._store.replace_file(name, data)
+        except SojournError as error:
+            self._dropped = error
+            raise
+        self._clean_at = -1
+        await self.refresh()
+
     def _live_manifest(self) -> manifest.Manifest:
         own = Head(
             machine=self._chain.machine,

@@ -14,6 +14,7 @@ from sojourn.format.event import CallStatus, Failure, ModelOutcome, ToolOutcome
 from sojourn.format.parts import TextPart
 from sojourn.ids import TurnId
 from sojourn.ports import Model, Sandbox, Tool, ToolContext, ToolResult, WallClock
+from sojourn.ports_recall import Recall
 from sojourn.render import Reply, ReplyReader, Target, dialect
 
 STOPPED_MODEL = "A person stopped this reply; what had come by then is kept here."
@@ -39,6 +40,7 @@ class Performer:
     observer: Observer
     failed: Callable[[CallError], None]
     ask: Callable[[str], Awaitable[str]] | None = None
+    recall: Recall | None = None
 
     async def call_model(self, effect: CallModel, turn: TurnId) -> ModelOutcome:
         """Send the request that the log renders to; a cancelled call keeps what had come."""
@@ -155,6 +157,7 @@ class Performer:
             memory=self.hold.text(self.hold.memory.text),
             ask=self.ask,
             on_output=show,
+            recall=self.recall,
         )
         try:
             result = await tool.run(args, context)

@@ -71,6 +71,10 @@ class StateFolder:
         """The file of the queue."""
         return f"{self.root}/queue.sqlite3"
 
+    def working_index(self, capsule: CapsuleId) -> str:
+        """The file of a capsule's passages, made again when it is lost."""
+        return f"{self.root}/recall/{capsule}.sqlite3"
+
     def workspace(self, capsule: CapsuleId) -> str:
         """The default workspace of a capsule."""
         return f"{self.workspaces}/{capsule}"

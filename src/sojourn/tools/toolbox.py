@@ -12,6 +12,7 @@ from sojourn.tools.edit import edit_file
 from sojourn.tools.list import list_files
 from sojourn.tools.memory import keep_notes
 from sojourn.tools.read import read_file
+from sojourn.tools.recall import recall_events
 from sojourn.tools.search import search_files
 from sojourn.tools.shell import run_shell
 from sojourn.tools.todo import todo_list
@@ -30,6 +31,7 @@ def built_in() -> tuple[Tool, ...]:
         list_files,
         keep_notes,
         read_file,
+        recall_events,
         search_files,
         run_shell,
         todo_list,

@@ -1,0 +1,76 @@
+"""A capsule's log as passages: read once, and then what is added (docs/recall.md#passages)."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+from sojourn.core.passages import Key, Passage, Passages, of_notes
+from sojourn.errors import FormatError
+from sojourn.format.event import Event, Memory
+from sojourn.format.parts import BlobRef, Text
+from sojourn.format.timeline_read import Damage, Reader
+from sojourn.format.working_memory import Fold, add
+from sojourn.ports import Store
+
+TAIL: Final = 64 * 1024
+"""The log's last bytes whose digest tells, with the length, whether it is the one that was read."""
+
+
+class PassageLog:
+    """Reads on where it stopped; `keys` are those of all passages of events so far."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._reader = Reader(read_blob=self._blob)
+        self._passages = Passages(self._text)
+        self._notes = Fold()
+        self._edit: Event | None = None
+        self._at = 0
+        self.keys: set[Key] = set()
+
+    def read(self, *, whole: bool) -> Iterator[Passage]:
+        """Passages of the events that were added; `whole` takes the last append too, and ends."""
+        for chunk in self._store.read_log(self._at):
+            self._at += len(chunk)
+            yield from self._of(self._reader.feed(chunk))
+        if whole:
+            yield from self._of(self._reader.finish(same_boot=True).rest)
+
+    def present(self) -> Iterator[Passage]:
+        """Passages of the notes and the documents as they are after what was read."""
+        if self._edit is not None:
+            yield from of_notes(self._edit, self._text(self._notes.text))
+        yield from self._passages.of_documents()
+
+    def _of(self, found: Sequence[Event | Damage]) -> Iterator[Passage]:
+        for event in found:
+            if isinstance(event, Damage):
+                continue
+            if isinstance(event.body, Memory):
+                self._notes = add(self._notes, event.body, read_text=self._text)
+                self._edit = event
+            for passage in self._passages.of(event):
+                self.keys.add(passage.key)
+                yield passage
+
+    def _text(self, text: Text) -> str:
+        """The whole text; of one whose blob is gone, its beginning."""
+        if isinstance(text, str):
+            return text
+        data = self._blob(text)
+        return text.preview if data is None else data.decode("utf-8", "replace")
+
+    def _blob(self, ref: BlobRef) -> bytes | None:
+        try:
+            return self._store.read_blob(ref.sha256)
+        except FormatError:
+            return None
+
+
+def log_mark(store: Store) -> str:
+    """Tells a log from what it was before anything was appended, redacted, cut or merged."""
+    size = store.size()
+    digest = sha256()
+    for chunk in store.read_log(max(0, size - TAIL), size):
+        digest.update(chunk)
+    return f"{size} {digest.hexdigest()}"

@@ -1,0 +1,1 @@
+"""Adapters of the `Embedder` port: texts as vectors whose nearness is nearness of meaning."""

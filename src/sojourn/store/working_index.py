@@ -1,0 +1,281 @@
+"""The working index of one capsule: SQLite with FTS5 and vectors, beside the capsule, never in it.
+
+It can be deleted at any time. A damaged file, or one of another layout, is replaced
+(docs/recall.md#working-index).
+"""
+
+import os
+import sqlite3
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from typing import Final, cast
+
+from sojourn.core.passages import Passage
+from sojourn.core.recall import Having
+from sojourn.errors import StorageError
+from sojourn.ids import EventId
+from sojourn.ports_recall import Kept
+
+LAYOUT: Final = 1
+"""Changes with the tables; a file of another layout is made again."""
+
+BUSY_SECONDS: Final = 20.0
+
+_TABLES: Final = """
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY, space TEXT NOT NULL, place TEXT NOT NULL, part INTEGER NOT NULL,
+    kind TEXT NOT NULL, event TEXT NOT NULL, number INTEGER NOT NULL, time TEXT NOT NULL,
+    digest TEXT NOT NULL, text TEXT NOT NULL, vector BLOB,
+    UNIQUE (space, place, part)
+);
+CREATE INDEX unembedded ON passages (id) WHERE vector IS NULL;
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, content = 'passages', content_rowid = 'id',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+CREATE TABLE marks (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_COLUMNS: Final = "id, space, place, part, kind, event, number, time, digest, text"
+_INSERT: Final = (
+    f"INSERT OR IGNORE INTO passages ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_DAMAGED: Final = ("SQLITE_NOTADB", "SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_FORMAT")
+_SIDES: Final = ("", "-wal", "-shm", "-journal")
+
+
+class SqliteWorkingIndex:
+    """The `WorkingIndex` port in one file; each call opens it, so any thread may call."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def mark(self) -> str:
+        """What the last update said it fits, empty when nothing is known."""
+        with self._open() as db:
+            row = db.execute("SELECT value FROM marks WHERE name = 'fits'").fetchone()
+        return "" if row is None else str(row[0])
+
+    def kept(self) -> tuple[Kept, ...]:
+        """Every passage, ascending by number."""
+        query = "SELECT id, space, place, part, digest FROM passages ORDER BY id"
+        with self._open() as db:
+            return tuple(
+                Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4])
+                for row in db.execute(query)
+            )
+
+    def update(self, *, gone: Sequence[int], new: Sequence[Passage], mark: str) -> None:
+        """Take passages out and others in, all or none."""
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            for number in gone:
+                _take_out(db, number)
+            for passage in new:
+                _put_in(db, passage)
+            db.execute("INSERT OR REPLACE INTO marks VALUES ('fits', ?)", (mark,))
+            db.execute("COMMIT")
+
+    def without_vectors(self, most: int) -> tuple[tuple[int, str], ...]:
+        """Numbers and texts of passages that have none yet, ascending."""
+        query = "SELECT id, text FROM passages WHERE vector IS NULL ORDER BY id LIMIT ?"
+        with self._open() as db:
+            return tuple((int(row[0]), str(row[1])) for row in db.execute(query, (most,)))
+
+    def add_vectors(self, vectors: Mapping[int, bytes]) -> None:
+        """Give passages their vectors."""
+        rows = [(vector, number) for number, vector in vectors.items()]
+        with self._open() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("UPDATE passages SET vector = ? WHERE id = ?", rows)
+            db.execute("COMMIT")
+
+    def vectors(self, kinds: Sequence[str]) -> tuple[Sequence[int], bytes]:
+        """Numbers of passages, ascending, and their vectors one after the other."""
+        limits, values = _of_kinds(kinds)
+        query = f"SELECT id, vector FROM passages WHERE vector IS NOT NULL{limits} ORDER BY id"
+        with self._open() as db:
+            rows = cast("list[tuple[int, bytes]]", db.execute(query, values).fetchall())
+        return [row[0] for row in rows], b"".join(row[1] for row in rows)
+
+    def with_words(self, words: Sequence[str], kinds: Sequence[str], *, most: int) -> list[int]:
+        """Passages with any of the words, the best first (BM25)."""
+        if not words:
+            return []
+        limits, values = _of_kinds(kinds)
+        query = (
+            "SELECT words.rowid FROM words JOIN passages ON passages.id = words.rowid"
+            f" WHERE words MATCH ?{limits} ORDER BY bm25(words), words.rowid LIMIT ?"
+        )
+        asked = " OR ".join(map(_quoted, words))
+        with self._open() as db:
+            return [int(row[0]) for row in db.execute(query, (asked, *values, most))]
+
+    def having(self, words: Sequence[str], ids: Sequence[int]) -> tuple[int, dict[str, Having]]:
+        """How many passages there are; and of each word how many have it, and which of these."""
+        found: dict[str, Having] = {}
+        counted = "SELECT count(*) FROM words WHERE words MATCH ?"
+        among = (
+            "SELECT rowid FROM words WHERE words MATCH ?"
+            f" AND rowid IN ({', '.join(str(int(number)) for number in ids)})"
+        )
+        with self._open() as db:
+            (total,) = db.execute("SELECT count(*) FROM passages").fetchone()
+            for word in words:
+                asked = (_quoted(word),)
+                (count,) = db.execute(counted, asked).fetchone()
+                rows = db.execute(among, asked).fetchall() if ids else []
+                found[word] = Having(int(count), frozenset(int(row[0]) for row in rows))
+        return int(total), found
+
+    def with_vectors(self) -> Iterator[tuple[Kept, bytes]]:
+        """Passages and their vectors, the newest first."""
+        query = (
+            "SELECT id, space, place, part, digest, vector FROM passages"
+            " WHERE vector IS NOT NULL ORDER BY id DESC"
+        )
+        with self._open() as db:
+            for row in db.execute(query):
+                yield Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4]), row[5]
+
+    def passages(self, ids: Sequence[int]) -> dict[int, Passage]:
+        """The passages of these numbers."""
+        found: dict[int, Passage] = {}
+        query = f"SELECT {_COLUMNS} FROM passages WHERE id = ?"
+        with self._open() as db:
+            for number in ids:
+                row = db.execute(query, (number,)).fetchone()
+                if row is not None:
+                    found[number] = _passage(row)
+        return found
+
+    def forget(self) -> None:
+        """Take it off the disk: nothing of what was redacted stays in a free page."""
+        try:
+            for side in _SIDES:
+                with suppress(FileNotFoundError):
+                    os.unlink(self._path + side)
+        except OSError as error:
+            raise StorageError(
+                f"the working index cannot be removed: {error.strerror}",
+                code="index_stuck",
+                state="It is a copy of the log's texts, and nothing else needs it.",
+                hint=f"Remove {self._path} yourself.",
+            ) from error
+
+    @contextmanager
+    def _open(self) -> Generator[sqlite3.Connection]:
+        """A connection to a file of this layout; a damaged one is replaced first.
+
+        Damage that shows later ends the call; the next one starts with an empty file.
+        """
+        try:
+            with closing(self._connect()) as db:
+                yield db
+        except sqlite3.DatabaseError as error:
+            if _is_damage(error):
+                self.forget()
+            raise StorageError(
+                f"the working index cannot be used: {error}",
+                code="index_unusable",
+                state="The capsule was not touched.",
+                hint="Search again: a damaged index is made anew.",
+            ) from error
+
+    def _connect(self) -> sqlite3.Connection:
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        try:
+            return _ready(self._path)
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+        self.forget()
+        return _ready(self._path)
+
+
+def _ready(path: str) -> sqlite3.Connection:
+    """Open it and make its tables; one of another layout is a damaged one."""
+    made = not os.path.exists(path)
+    if made:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+    try:
+        # Losing the last update in a power cut loses nothing: it is made again from the log.
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("BEGIN IMMEDIATE")
+        (layout,) = db.execute("PRAGMA user_version").fetchone()
+        if layout == 0:
+            for statement in _TABLES.split(";\n"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {LAYOUT}")
+        elif layout != LAYOUT:
+            raise _OtherLayout
+        db.execute("COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+class _OtherLayout(sqlite3.DatabaseError):
+    """Written by another version."""
+
+    sqlite_errorname = "SQLITE_NOTADB"
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    name = str(getattr(error, "sqlite_errorname", ""))
+    return name.startswith(_DAMAGED)
+
+
+def _quoted(word: str) -> str:
+    """The word as FTS5 takes it, whatever is in it."""
+    return '"' + word.replace('"', '""') + '"'
+
+
+def _of_kinds(kinds: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    if not kinds:
+        return "", ()
+    return f" AND passages.kind IN ({', '.join('?' * len(kinds))})", tuple(kinds)
+
+
+def _take_out(db: sqlite3.Connection, number: int) -> None:
+    row = db.execute("SELECT text FROM passages WHERE id = ?", (number,)).fetchone()
+    if row is not None:
+        db.execute(
+            "INSERT INTO words (words, rowid, text) VALUES ('delete', ?, ?)", (number, row[0])
+        )
+        db.execute("DELETE FROM passages WHERE id = ?", (number,))
+
+
+def _put_in(db: sqlite3.Connection, passage: Passage) -> None:
+    space, place, part = passage.key
+    values = (
+        space,
+        place,
+        part,
+        passage.kind,
+        passage.event,
+        passage.number,
+        passage.time,
+        passage.digest,
+        passage.text,
+    )
+    made = db.execute(_INSERT, values)
+    # Another process that searches may have been quicker.
+    if made.rowcount == 1:
+        row = (made.lastrowid, passage.text)
+        db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", row)
+
+
+def _passage(row: Iterable[object]) -> Passage:
+    _, _, place, part, kind, event, number, time, _, text = row
+    return Passage(
+        kind=str(kind),
+        place=str(place),
+        part=int(cast("int", part)),
+        event=EventId(str(event)),
+        number=int(cast("int", number)),
+        time=str(time),
+        text=str(text),
+    )
