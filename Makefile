@@ -4,7 +4,7 @@ UV_VERSION := 0.13.9
 UV         := .uv/bin/uv
 BIN        := .venv/bin
 STAMP      := .venv/.stamp
-SRC        := $(wildcard src tests benchmarks)
+SRC        := $(wildcard src tests benchmarks scripts)
 
 export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never

@@ -36,7 +36,7 @@ OTHER, SAME = "in other words", "by its very words"
 
 
 def read_set() -> tuple[list[str], dict[str, list[tuple[str, int]]]]:
-    """Return the texts, and two groups of questions with the place of the text that answers each."""
+    """Return the texts, and two groups of questions, each with the place of its answer."""
     texts: list[str] = []
     groups: dict[str, list[tuple[str, int]]] = {OTHER: [], SAME: []}
     for line in SET.read_text("utf-8").splitlines():

@@ -1,16 +1,19 @@
 """Every built-in tool keeps the rules of a tool; and each rule finds a tool that breaks it."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import jsonschema
 import msgspec
 import pytest
 
+from sojourn.core.passages import Passage
 from sojourn.format.event import FileDigest, ToolSpec
 from sojourn.format.parts import TextPart
-from sojourn.ids import BlobId, CapsuleId
+from sojourn.ids import BlobId, CapsuleId, EventId
 from sojourn.ports import ToolContext, ToolResult
+from sojourn.ports_recall import Recalled
 from sojourn.sandboxes.host import HostSandbox
 from sojourn.testing.conformance import tool as suite
 from sojourn.testing.conformance.tool import TOOL_RULES, ToolCase, ToolRule
@@ -37,6 +40,24 @@ def asking(tmp: Path) -> ToolContext:
     return ToolContext(key=suite.KEY, attempt=1, workspace="", sandbox=sandbox, ask=answer)
 
 
+async def found(question: str, most: int) -> Sequence[Recalled]:
+    passage = Passage(
+        kind="input",
+        place="e" * 64,
+        part=0,
+        event=EventId("e" * 64),
+        number=3,
+        time="2026-01-01T00:00:00.000Z",
+        text=f"{question} " * 40,
+    )
+    return [Recalled(passage=passage, score=1.0, snippet=question)] * most
+
+
+def recalling(tmp: Path) -> ToolContext:
+    sandbox = HostSandbox(capsule=CapsuleId("ca" * 32), runs=tmp, boot="boot")
+    return ToolContext(key=suite.KEY, attempt=1, workspace="", sandbox=sandbox, recall=found)
+
+
 CASES = {
     "ask": ToolCase(tool=BOX["ask"], args={"question": "A?"}, context=asking(Path("unused"))),
     "edit": ToolCase(
@@ -45,6 +66,12 @@ CASES = {
     "list": ToolCase(tool=BOX["list"], args={}, loud={"depth": 3}, prepare=with_files),
     "read": ToolCase(
         tool=BOX["read"], args={"path": "a.txt"}, loud={"path": "long.txt"}, prepare=with_files
+    ),
+    "recall": ToolCase(
+        tool=BOX["recall"],
+        args={"question": "what was it"},
+        loud={"question": "what was it, " * 100, "most": 20},
+        context=recalling(Path("unused")),
     ),
     "search": ToolCase(
         tool=BOX["search"], args={"pattern": "two"}, loud={"pattern": "."}, prepare=with_files

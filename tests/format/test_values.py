@@ -16,7 +16,7 @@ PART = st.text("ab.éC", min_size=1, max_size=3)
 
 def test_the_files_of_a_new_capsule_are_read() -> None:
     assert snapshot.load(snapshot.encode(snapshot.EMPTY)) == snapshot.EMPTY
-    assert index.load(index.EMPTY) == []
+    assert index.load(index.EMPTY).entries == ()
     assert environment.load(environment.MINIMAL).env == {}
 
 

@@ -383,6 +383,7 @@ def test_the_built_in_tools_have_their_rules() -> None:
         "edit": ("report", ("read",)),
         "list": ("safe", ()),
         "read": ("safe", ()),
+        "recall": ("safe", ()),
         "search": ("safe", ()),
         "shell": ("report", ("read", "search")),
         "todo": ("safe", ()),

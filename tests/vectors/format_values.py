@@ -109,6 +109,54 @@ add(
 )
 
 
+def indexed(name: str, says: str, entry: str, *expect: tuple[str, int]) -> None:
+    embedder = f'{{"digest":"{"d" * 64}","dimensions":2,"name":"a/1"}}'
+    text = f'{{"embedder":{embedder},"entries":[{entry}],"format":"sojourn.index/1"}}'
+    add(f"index_{name}", says, "index", text.encode(), *expect)
+
+
+WRONG = ("index_malformed", 1)
+EVENT = f'"event":"{"e" * 64}"'
+REST = f'"part":0,"text":"{"f" * 64}","vector":"gX8="'
+indexed("of_an_event", "An entry is a passage of an event,", f"{{{EVENT},{REST}}}")
+indexed("of_the_notes", "of a section of the notes,", f'{{"memory":"# A",{REST}}}')
+indexed("of_a_document", "or of a document.", f'{{"document":"todo",{REST}}}')
+indexed("of_two", "It is of one of them alone.", f'{{"document":"todo",{EVENT},{REST}}}', WRONG)
+indexed("of_none", "It is of something.", f"{{{REST}}}", WRONG)
+indexed(
+    "with_short_vector",
+    "A vector has the embedder's dimensions.",
+    f"{{{EVENT},{REST}}}".replace("gX8=", "gQ=="),
+    WRONG,
+)
+indexed(
+    "with_odd_vector",
+    "A vector is base64.",
+    f"{{{EVENT},{REST}}}".replace("gX8=", "g-8="),
+    WRONG,
+)
+indexed(
+    "with_odd_event",
+    "An event is named by its id.",
+    f"{{{EVENT},{REST}}}".replace("e" * 64, "E" * 64),
+    WRONG,
+)
+add(
+    "index_without_embedder",
+    "Vectors are somebody's.",
+    "index",
+    f'{{"entries":[{{{EVENT},{REST}}}],"format":"sojourn.index/1"}}'.encode(),
+    WRONG,
+)
+add(
+    "index_of_another_format",
+    "It names its format.",
+    "index",
+    b'{"entries":[],"format":"sojourn.index/2"}',
+    WRONG,
+)
+
+
 def environment(name: str, says: str, data: str, *expect: tuple[str, int]) -> None:
     add(f"environment_{name}", says, "environment", data.encode(), *expect)
 

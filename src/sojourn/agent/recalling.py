@@ -1,7 +1,7 @@
 """Searching a capsule: by a person from outside, and by its agent from within."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sojourn.agent.places import Place
@@ -50,7 +50,7 @@ async def search(
         recaller.bring_up(whole=True)
         return recaller.find(question, most=most, kinds=kinds, words_only=words_only)
 
-    found = await asyncio.to_thread(find)
+    found = await asyncio.to_thread(_twice, find)
     if not words_only and not found.without_vectors:
         try:
             await _write(machine, place, recaller, always=False)
@@ -78,6 +78,16 @@ async def rebuild_index(
     return await _write(machine, place, recaller, always=True)
 
 
+def _twice(find: Callable[[], Found]) -> Found:
+    """What is found; an index that shows damage while it is used is gone the second time."""
+    try:
+        return find()
+    except StorageError as error:
+        if error.code != "index_unusable":
+            raise
+        return find()
+
+
 async def _write(machine: "Machine", place: Place, recaller: Recaller, *, always: bool) -> bool:
     data = await asyncio.to_thread(index_bytes, recaller)
     return await write_index(machine.ports, place.folder, place.capsule, data, always=always)
@@ -93,7 +103,7 @@ def recall_of(machine: "Machine", place: Place) -> RecallExcept:
             return recaller.find(question, most=most, leave_out=leave_out)
 
         try:
-            return (await asyncio.to_thread(find)).passages
+            return (await asyncio.to_thread(_twice, find)).passages
         except StorageError as error:
             raise CallError(error.message, code=error.code, hint=error.hint) from error
 

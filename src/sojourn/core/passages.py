@@ -130,7 +130,10 @@ def of_notes(event: Event, text: str) -> Iterator[Passage]:
     """The passages of the working memory, section by section; `event` is the last edit of it."""
     seen: Mapping[str, int] = {}
     for section in _HEADING.split(text):
-        heading = section.partition("\n")[0][:200].strip()
+        first_line, _, rest = section.partition("\n")
+        if first_line.startswith("#") and not rest.strip():
+            continue
+        heading = first_line[:200].strip()
         # Two sections of one heading are one place, so that their passages count on.
         first = seen.get(heading, 0)
         found = list(cut(event, MEMORY, heading, section, first=first))

@@ -61,11 +61,11 @@ class StaticEmbedder:
         return [table.vector(text) for text in texts]
 
     @cached_property
-    def _table(self) -> "_Table":
-        return _Table(TABLE)
+    def _table(self) -> "Table":
+        return Table(TABLE)
 
 
-class _Table:
+class Table:
     """Pieces, weights and rows as the file has them."""
 
     def __init__(self, path: Path) -> None:

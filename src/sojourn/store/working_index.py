@@ -230,7 +230,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 def _quoted(word: str) -> str:
     """The word as FTS5 takes it, whatever is in it."""
-    return '"' + word.replace('"', '""') + '"'
+    return '"' + word.replace('"', '""').replace("\x00", "") + '"'
 
 
 def _of_kinds(kinds: Sequence[str]) -> tuple[str, tuple[str, ...]]:
