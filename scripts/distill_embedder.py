@@ -62,10 +62,11 @@ SENTENCES = 11_000
 RARITY = 1e-5
 """A piece of probability p weighs RARITY / (RARITY + p) (smooth inverse frequency)."""
 
-TRUST = 0.3
-"""How strongly the regression holds each piece to its own vector."""
+TRUST = 1.0
+"""How strongly the regression holds each piece to its own vector: with 1 the vectors of sentences
+that were left out of it come nearest to the model's (cosine 0.85; 0.82 with 5, 0.70 without)."""
 
-ROUNDS = 25
+ROUNDS = 40
 """Of conjugate gradients."""
 
 

@@ -14,7 +14,13 @@ from sojourn.embedders import static
 from sojourn.embedders.static import DIMENSIONS, StaticEmbedder
 from sojourn.errors import StorageError
 
-PINNED = {}
+PINNED = {
+    "The deadlock came from taking the two locks in opposite order.": "a3366a633afbf4d8d9f31b495d5ec86f776ae8de39eaa3f3ca804f034f7ea24b",
+    "def readConfig(path_name): return HTTPServer2": "ba0212f2515da1eab454f8091f92ee4a8cd1a7e161c3fd3ffa510e13d88e94a1",
+    "Caf\xe9 \u4e2d\u6587 \U0001f600 123": "69ff38b7678e7aadc52bf6217f1237f3c4eec4eebf489c06adc9717d4d67938c",
+    "word " * 1000: "3279de569021343d9b340aa9fc4bea246ecc75891e983f6490ecaf65eca34a19",
+}
+"""The sha256 of the vectors of some texts."""
 
 EMBEDDER = StaticEmbedder()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NAME: Final = "static-minilm/1"
 """Changes when the same text may get another vector from the same table."""
 
-DIGEST: Final = "0" * 64
+DIGEST: Final = "ee111997aa8c12ac257afd085edea2c3cbd7c92e89dbc264165e536eb53d8a7b"
 """The sha256 of the table's bytes."""
 
 FORMAT: Final = "sojourn.table/1"
