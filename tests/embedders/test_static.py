@@ -15,12 +15,12 @@ from sojourn.embedders.static import DIMENSIONS, StaticEmbedder
 from sojourn.errors import StorageError
 
 PINNED = {
-    "The deadlock came from taking the two locks in opposite order.": "a3366a633afbf4d8d9f31b495d5ec86f776ae8de39eaa3f3ca804f034f7ea24b",
-    "def readConfig(path_name): return HTTPServer2": "ba0212f2515da1eab454f8091f92ee4a8cd1a7e161c3fd3ffa510e13d88e94a1",
-    "Caf\xe9 \u4e2d\u6587 \U0001f600 123": "69ff38b7678e7aadc52bf6217f1237f3c4eec4eebf489c06adc9717d4d67938c",
-    "word " * 1000: "3279de569021343d9b340aa9fc4bea246ecc75891e983f6490ecaf65eca34a19",
+    "The deadlock came from taking the two locks in opposite order.": "a3366a633afbf4d8d9f31b49",
+    "def readConfig(path_name): return HTTPServer2": "ba0212f2515da1eab454f809",
+    "Caf\xe9 \u4e2d\u6587 \U0001f600 123": "69ff38b7678e7aadc52bf621",
+    "word " * 1000: "3279de569021343d9b340aa9",
 }
-"""The sha256 of the vectors of some texts."""
+"""How the sha256 of the vectors of some texts begins."""
 
 EMBEDDER = StaticEmbedder()
 
@@ -36,7 +36,7 @@ def test_the_table_is_small_enough_to_be_shipped() -> None:
 @pytest.mark.parametrize("text", PINNED)
 def test_a_text_has_the_same_vector_on_every_machine(text: str) -> None:
     (vector,) = EMBEDDER.embed([text])
-    assert hashlib.sha256(vector).hexdigest() == PINNED[text]
+    assert hashlib.sha256(vector).hexdigest()[:24] == PINNED[text]
 
 
 def test_a_vector_does_not_depend_on_its_company() -> None:
