@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from sojourn.core.passages import DOCUMENT, MEMORY
-from sojourn.core.tenure import MayRun
+from sojourn.core.tenure import MayRun, admit
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Unwatched
@@ -72,7 +72,8 @@ async def write_index(
 
 
 async def _write(ports: Ports, store: Store, folder: str, data: bytes) -> bool:
-    folded, admission = examine(ports, store, folder, left=None, recover=False)
+    folded, evidence = examine(ports, store, folder, left=None, recover=False)
+    admission = admit(evidence)
     notes = compare(folded.memory, store.read_file(layout.WORKING_MEMORY) or b"")
     quiet = folded.ending.torn is None and notes == "equal"
     if not isinstance(admission, MayRun) or admission.moved or not quiet:
