@@ -44,6 +44,7 @@ from sojourn.format.timeline_read import Known
 from sojourn.ids import CapsuleId, RequestId
 from sojourn.keys.machine import FileMachineKey
 from sojourn.ports import Job, Message, Model, Sandbox, Tool
+from sojourn.ports_workspace import Workspace
 from sojourn.queues.sqlite import SqliteQueue
 from sojourn.store.create import create_capsule
 from sojourn.store.disk import OsDisk
@@ -101,6 +102,7 @@ class Machine:
             boot=boot_id(),
             store_at=lambda folder: FolderStore(folder, disk=disk),
             sandbox_for=self._sandbox,
+            workspace_at=self._workspace,
             network_at=network_type,
             is_other_folder=_is_other_folder,
             mask=Mask(secret_values(self.environment)),
@@ -118,6 +120,13 @@ class Machine:
             runs=Path(self.state.runs),
             boot=boot_id(),
             environment=self.environment,
+        )
+
+    def _workspace(self, capsule: CapsuleId, folder: str, workspace: str) -> Workspace:
+        from sojourn.store.workspace import FolderWorkspace
+
+        return FolderWorkspace(
+            path=workspace, capsule=folder, stats=self.state.stats(capsule), disk=OsDisk()
         )
 
     def find(self, where: str | None) -> Place:

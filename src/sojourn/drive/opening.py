@@ -4,13 +4,14 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from sojourn.core.tenure import Admission, LedgerRecord, MayLook, MayRun
+from sojourn.drive import snapshots
 from sojourn.drive.environment import environment_files, read_environment
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.reading import Folded, fold_capsule, judge, read_manifest
 from sojourn.errors import FormatError, HeldElsewhereError, LimitError, SojournError
-from sojourn.format import environment, index, layout, snapshot
+from sojourn.format import environment, index, layout
 from sojourn.format.blob import blob_id, ref
 from sojourn.format.event import Cut, EnvironmentChanged, LockFile
 from sojourn.format.working_memory import MAX_EDIT, compare
@@ -145,7 +146,8 @@ async def _settle(
 
 async def _restore(store: Store, folded: Folded, observer: Observer) -> None:
     """Make files again that are gone and that the log gives."""
-    wanted = {layout.SNAPSHOT: snapshot.encode(snapshot.EMPTY), layout.INDEX: index.EMPTY}
+    await snapshots.mend(store, folded.snapshots, observer)
+    wanted = {layout.INDEX: index.EMPTY}
     files = () if folded.environment is None else folded.environment.files
     spec = next((file.blob.sha256 for file in files if file.path == layout.SPEC), None)
     gone = [name for name in (*wanted, layout.SPEC) if store.read_file(name) is None]
