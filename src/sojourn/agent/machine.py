@@ -126,7 +126,10 @@ class Machine:
         from sojourn.store.workspace import FolderWorkspace
 
         return FolderWorkspace(
-            path=workspace, capsule=folder, stats=self.state.stats(capsule), disk=OsDisk()
+            path=workspace,
+            capsule=folder,
+            stats=self.state.stats(capsule) if capsule else "",
+            disk=OsDisk(),
         )
 
     def find(self, where: str | None) -> Place:

@@ -1,16 +1,17 @@
 """The live workspace of a held capsule: snapshot it, and put an earlier snapshot back."""
 
+import os
 from dataclasses import dataclass
 
 from sojourn.agent.look import Tail
-from sojourn.agent.places import Place
+from sojourn.agent.places import Place, check_apart
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
-from sojourn.drive.snapshots import Keeper, PutBackSnapshot, TakenSnapshot
-from sojourn.format.snapshot import Snapshot
-from sojourn.ids import EventId
-from sojourn.ports_workspace import Progress, Stop
+from sojourn.drive.snapshots import Keeper, PutBackSnapshot, TakenSnapshot, refuse_conflicts
+from sojourn.format.snapshot import EMPTY, Snapshot
+from sojourn.ids import CapsuleId, EventId
+from sojourn.ports_workspace import Plan, Progress, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +60,28 @@ def live_workspace(ports: Ports, place: Place, hold: Hold, observer: Observer) -
     """The workspace that this machine's ledger names for a held capsule."""
     workspace = ports.workspace_at(place.capsule, place.folder, hold.record.workspace)
     return LiveWorkspace(hold, Keeper(hold=hold, workspace=workspace, observer=observer))
+
+
+def extract(
+    ports: Ports,
+    place: Place,
+    listed: Snapshot,
+    folder: str,
+    *,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> Plan:
+    """Put a list into another folder, made first when it is not there; the log is not touched.
+
+    Raises: UsageError `restore_conflict` or `folders_nested`; FormatError; StoppedError;
+    StorageError.
+    """
+    folder = os.path.realpath(folder)
+    check_apart(place.folder, folder)
+    if not os.path.lexists(folder):
+        os.makedirs(folder)
+    workspace = ports.workspace_at(CapsuleId(""), place.folder, folder)
+    plan = workspace.plan(EMPTY, listed)
+    refuse_conflicts(plan)
+    workspace.put_back(plan, progress=progress, stop=stop)
+    return plan

@@ -32,8 +32,8 @@ FOLDER: Final = known.NEVER
 class FolderWorkspace:
     """The `Workspace` port for the folder `path`, whose contents go to the capsule in `capsule`.
 
-    All paths are absolute; `stats` is the file that keeps what earlier readings found. `now` gives
-    nanoseconds, as the kernel stamps files with.
+    All paths are absolute; `stats` is the file that keeps what earlier readings found, empty for
+    none. `now` gives nanoseconds, as the kernel stamps files with.
     """
 
     path: str

@@ -95,7 +95,12 @@ def load(path: str, device: int, inode: int) -> Known:
 
 
 def save(path: str, known: Known) -> None:
-    """Keep it; what fails here costs the next reading time, and nothing else."""
+    """Keep it; what fails here costs the next reading time, and nothing else.
+
+    An empty path keeps nothing.
+    """
+    if not path:
+        return
     body = msgspec.msgpack.encode(known)
     temporary = f"{path}.{os.getpid()}.tmp"
     with suppress(OSError):

@@ -17,7 +17,7 @@ from sojourn.ids import BlobId
 from sojourn.ports_workspace import Conflict, Plan
 from sojourn.store.disk import Disk
 from sojourn.store.durable import read_whole
-from sojourn.store.workspace_folders import FILE_FLAGS, Reach, open_folder
+from sojourn.store.workspace_folders import FILE_FLAGS, Reach
 from sojourn.store.workspace_known import Row, holds
 from sojourn.store.workspace_walk import escaped
 
@@ -55,10 +55,12 @@ class Planner:
         }
         refused = [one for one in self._outside(wanted) if one.path not in as_wanted]
         theirs = {entry.path for entry in wanted.entries} - {one.path for one in refused}
+        bare = _bare(wanted)
         remove = tuple(
             entry
             for entry in before.entries
-            if entry.path not in theirs and self._is_still_ours(entry)
+            if (entry.path not in theirs or (entry.path in bare and entry.type != "directory"))
+            and self._is_still_ours(entry)
         )
         removed = {entry.path for entry in remove}
         make = [
@@ -74,7 +76,7 @@ class Planner:
             remove=remove,
             refused=tuple(refused),
             conflicts=tuple(self._conflicts),
-            folders=frozenset(folders(theirs)),
+            folders=frozenset(folders(theirs) | bare),
         )
 
     def _is_still_ours(self, entry: Entry) -> bool:
@@ -152,22 +154,12 @@ class Planner:
 
     def _only_ours(self, path: str, removed: set[str]) -> bool:
         """Whether nothing would be left in a folder once ours is removed from it."""
-        waiting = [path]
-        while waiting:
-            folder = waiting.pop()
-            above, _, name = folder.rpartition("/")
-            handle = open_folder(name, inside=self._reach.at(above))
-            try:
-                with os.scandir(handle) as listed:
-                    for entry in listed:
-                        below = f"{folder}/{entry.name}"
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(below)
-                        elif below not in removed:
-                            return False
-            finally:
-                os.close(handle)
-        return True
+        with os.scandir(self._reach.at(path)) as listed:
+            entries = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listed]
+        return all(
+            self._only_ours(f"{path}/{name}", removed) if is_folder else f"{path}/{name}" in removed
+            for name, is_folder in entries
+        )
 
     def _conflict(self, path: str, reason: str) -> None:
         conflict = Conflict(path=escaped(path), reason=reason)
@@ -198,6 +190,11 @@ class Planner:
                 file=layout.blob_path(name),
             )
         return target
+
+
+def _bare(listed: Snapshot) -> set[str]:
+    """The empty folders of a list."""
+    return {entry.path for entry in listed.entries if entry.type == "directory"}
 
 
 def stays_inside(path: str, target: bytes, links: Mapping[bytes, bytes]) -> bool:

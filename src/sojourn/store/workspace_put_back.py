@@ -97,16 +97,18 @@ class PutBack:
 
     def _write_all(self, files: list[Entry], drafts: int) -> list[os.stat_result]:
         """Write every file into the drafts, named by its number; how each is then."""
-        found: dict[int, os.stat_result] = {}
-        large = [number for number, one in enumerate(files) if (one.size or 0) >= LARGE]
+        large = {number for number, one in enumerate(files) if (one.size or 0) >= LARGE}
         with ThreadPoolExecutor(THREADS) as pool:
             waiting = {
-                number: pool.submit(self._write, files[number], drafts, number) for number in large
+                number: pool.submit(self._write, files[number], drafts, number)
+                for number in sorted(large)
             }
             try:
-                for number, entry in enumerate(files):
-                    if number not in waiting:
-                        found[number] = self._write(entry, drafts, number)
+                found = {
+                    number: self._write(entry, drafts, number)
+                    for number, entry in enumerate(files)
+                    if number not in large
+                }
                 found |= {number: future.result() for number, future in waiting.items()}
             except BaseException:
                 self._stop = _at_once
@@ -157,8 +159,7 @@ class PutBack:
                     os.unlink(name, dir_fd=self._reach.at(folder))
         empty = {entry.path for entry in plan.remove if entry.type == "directory"}
         empty |= folders(entry.path for entry in plan.remove)
-        kept = plan.folders | {entry.path for entry in plan.make if entry.type == "directory"}
-        for path in sorted(empty - kept, key=lambda path: path.count("/"), reverse=True):
+        for path in sorted(empty - plan.folders, key=lambda path: path.count("/"), reverse=True):
             folder, _, name = path.rpartition("/")
             with suppress(OSError):
                 os.rmdir(name, dir_fd=self._reach.at(folder))
