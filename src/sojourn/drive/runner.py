@@ -113,11 +113,12 @@ class Runner:
 
     async def _go_on(self) -> Ready:
         wanted = self._wanted()
-        if self.before_end is not None and isinstance(wanted, Next):
-            records = step(self.hold.state, wanted, self._here()).records
-            if any(isinstance(record, TurnEnded) for record in records):
-                await self.before_end()
-        return self._draft(wanted)
+        ready = step(self.hold.state, wanted, self._here())
+        ends = any(isinstance(record, TurnEnded) for record in ready.records)
+        if ends and self.before_end is not None:
+            await self.before_end()
+            return self._draft(wanted)
+        return self._take_in(ready)
 
     def _left(self) -> bool:
         """Whether this is the safe point at which the turn is left as it is."""
@@ -139,7 +140,9 @@ class Runner:
         return Next()
 
     def _draft(self, given: StepInput) -> Ready:
-        ready = step(self.hold.state, given, self._here())
+        return self._take_in(step(self.hold.state, given, self._here()))
+
+    def _take_in(self, ready: Ready) -> Ready:
         for record in ready.records:
             self.hold.draft(record)
         return ready
