@@ -19,6 +19,7 @@ from sojourn.store.durable import (
     durable_write,
     open_temporary,
     read_whole,
+    storage_error,
     write_whole,
 )
 
@@ -33,6 +34,7 @@ class BlobBatch:
         self._folder = f"{folder}/{layout.BLOBS}"
         self._disk = disk
         self._made: list[tuple[str, str]] = []
+        self._there: frozenset[str] | None = None
         self._known: set[BlobId] = set()
         self._lock = Lock()
         for path in (f"{folder}/artifacts", self._folder):
@@ -48,19 +50,21 @@ class BlobBatch:
     def add(self, data: bytes) -> BlobId:
         """Write these bytes, unless the blob is there already. Raises: StorageError."""
         blob = BlobId(sha256(data).hexdigest())
-        if not self._is_new(blob):
-            return blob
         path = f"{self._folder}/{blob}"
-        with durable_write(path):
-            if self._is_there(path, data):
-                return blob
-            temporary, handle = open_temporary(self._disk, path)
-            self._made.append((temporary, path))
-            try:
-                write_whole(self._disk, handle, data)
-            finally:
-                self._disk.close(handle)
+        try:
+            if self._is_new(blob) and not self._is_there(blob, path, data):
+                self._write(path, data)
+        except OSError as failure:
+            raise storage_error(failure, path) from failure
         return blob
+
+    def _write(self, path: str, data: bytes) -> None:
+        temporary, handle = open_temporary(self._disk, path)
+        self._made.append((temporary, path))
+        try:
+            write_whole(self._disk, handle, data)
+        finally:
+            self._disk.close(handle)
 
     def add_stream(self, data: Iterable[bytes]) -> tuple[BlobId, int]:
         """Write bytes as they come; the blob's name and size. Raises: StorageError."""
@@ -117,8 +121,13 @@ class BlobBatch:
             self._known.add(blob)
         return True
 
-    def _is_there(self, path: str, data: bytes) -> bool:
+    def _is_there(self, blob: BlobId, path: str, data: bytes) -> bool:
         """Whether the blob lies there whole; a file with other bytes is no blob."""
+        if self._there is None:
+            # One look at all names is cheaper than one for each; nobody else writes here now.
+            self._there = frozenset(name for name, _ in self._disk.list(self._folder))
+        if blob not in self._there:
+            return False
         found = self._disk.stat_path(path)
         if found is None or found.kind != "file" or found.size != len(data):
             return False

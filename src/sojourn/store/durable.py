@@ -138,7 +138,7 @@ def temporary_of(name: str) -> str | None:
 
 def temporary_names(path: str) -> Iterator[str]:
     """Paths for the half-made form of `path`, in the same folder, one after the other."""
-    folder, name = os.path.split(path)
+    folder, _, name = path.rpartition("/")
     for count in itertools.count():
         yield f"{folder}/{TEMPORARY_PREFIX}{name}.{os.getpid()}.{count}.tmp"
 
