@@ -64,5 +64,6 @@ COMMANDS: Final[dict[str, Listed]] = {
 
 GROUPS: Final[dict[str, str]] = {
     "memory": "Read and edit the agent's notes, and see how they came about.",
+    "snapshot": "Keep the workspace as it is, and put an earlier state back.",
 }
 """What each group of commands is for."""

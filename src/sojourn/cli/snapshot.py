@@ -59,7 +59,7 @@ def listing(settings: Settings, capsule: str | None) -> None:
     from sojourn.cli.snapshot_words import say_list
 
     machine, place = find(capsule)
-    say_list(Voice(settings), place, machine.look(place))
+    say_list(Voice(settings), place, machine.look(place), called=machine.reference(place))
 
 
 @click.command(
@@ -90,11 +90,11 @@ def diff(settings: Settings, words: tuple[str, ...]) -> None:
 
     where, names = split_words(words, most=2)
     machine, place = find(where)
-    look = machine.look(place)
+    look, called = machine.look(place), machine.reference(place)
     last = look.folded.snapshots.current
-    after = snapshot_named(look, names[1]) if len(names) > 1 else last
-    before = snapshot_named(look, names[0]) if names else snapshot_before(look, last)
-    say_diff(Voice(settings), place, look, before, after)
+    after = snapshot_named(look, names[1], called=called) if len(names) > 1 else last
+    before = snapshot_named(look, names[0], called=called) if names else snapshot_before(look, last)
+    say_diff(Voice(settings), look, before, after, called=called)
 
 
 @click.command(
@@ -117,11 +117,12 @@ def diff(settings: Settings, words: tuple[str, ...]) -> None:
 @click.option("--to", "folder", metavar="DIR", help="Put it there, and leave the workspace alone.")
 @click.pass_obj
 def restore(settings: Settings, words: tuple[str, ...], folder: str | None) -> None:
-    """Make the workspace of CAPSULE what it was at EVENT: the last snapshot up to there.
+    """Put the workspace of CAPSULE back to what it was at EVENT.
 
-    What is there now is snapshotted first, so nothing is lost, and the agent is told what its files
-    now lack. Files that no snapshot holds are never touched; one that lies in the way stops the
-    command before anything changes. Links that would lead out of the workspace are not made.
+    That is the last snapshot up to there. What is there now is snapshotted first, so nothing is
+    lost, and the agent is told what its files now lack. Files that no snapshot holds are never
+    touched; one that lies in the way stops the command before anything changes. Links that would
+    lead out of the workspace are not made.
     """
     from sojourn.cli.snapshot_words import snapshot_named
 
@@ -129,7 +130,8 @@ def restore(settings: Settings, words: tuple[str, ...], folder: str | None) -> N
     if not names:
         raise click.UsageError("name one event")
     machine, place = find(where)
-    event = snapshot_named(machine.look(place), names[0])
+    called = machine.reference(place)
+    event = snapshot_named(machine.look(place), names[0], called=called)
     voice = Voice(settings)
     if folder is not None:
         _restore_to(voice, machine, place, event, folder)
@@ -160,7 +162,7 @@ def _restore_here(
         not_made=conflicts(put.refused),
         missing=put.missing,
     )
-    say_restored(voice, place, answer)
+    say_restored(voice, answer, called=machine.reference(place))
 
 
 def _restore_to(
@@ -193,7 +195,7 @@ def _restore_to(
         not_made=conflicts(plan.refused),
         missing=(),
     )
-    say_restored(voice, place, answer)
+    say_restored(voice, answer, called=machine.reference(place))
 
 
 def split_words(words: tuple[str, ...], *, most: int) -> tuple[str | None, tuple[str, ...]]:

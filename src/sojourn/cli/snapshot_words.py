@@ -115,12 +115,14 @@ def hold_and(
     return asyncio.run(held())
 
 
-def snapshot_named(look: Look, name: str) -> EventId | None:
+def snapshot_named(look: Look, name: str, *, called: str) -> EventId | None:
     """The last snapshot up to the event that `name` names; None when there was none yet.
+
+    `called` is how hints name the capsule.
 
     Raises: NotFoundError `event_missing`; UsageError `event_ambiguous`.
     """
-    event, found = chosen(look, name), None
+    event, found = chosen(look, name, capsule=called), None
     for one in look.events_of():
         if isinstance(one.body, Snapshotted):
             found = one.id
@@ -191,7 +193,7 @@ def _say_left_out(voice: Voice, what: str, left_out: tuple[LeftOutShape, ...]) -
         voice.talk(Painted(f"{what}: {len(left_out) - most} more", "warn"))
 
 
-def say_list(voice: Voice, place: Place, look: Look) -> None:
+def say_list(voice: Voice, place: Place, look: Look, *, called: str) -> None:
     """The answer of `snapshot list`."""
     current = look.folded.snapshots.current
     found: list[tuple[Event, Snapshotted]] = []
@@ -213,7 +215,7 @@ def say_list(voice: Voice, place: Place, look: Look) -> None:
         voice.answer(SnapshotList(capsule=shape_of(place), snapshots=rows))
         return
     if not found:
-        voice.talk(f"no snapshots yet; take one with  sojourn snapshot take {place.name}")
+        voice.talk(f"no snapshots yet; take one with  sojourn snapshot take {called}")
         return
     head = ("NUMBER", "EVENT", "TAKEN", "", "ENTRIES", "SIZE", "LEFT OUT")
     table(voice.out, head, [_row(event, body) for event, body in found])
@@ -232,7 +234,12 @@ def _row(event: Event, body: Snapshotted) -> tuple[str | Painted, ...]:
 
 
 def say_diff(
-    voice: Voice, place: Place, look: Look, before: EventId | None, after: EventId | None
+    voice: Voice,
+    look: Look,
+    before: EventId | None,
+    after: EventId | None,
+    *,
+    called: str,
 ) -> None:
     """The answer of `snapshot diff`.
 
@@ -240,15 +247,15 @@ def say_diff(
     """
     if after is None and before is None:
         raise NotFoundError(
-            f"{place.name} has no snapshot there yet",
+            f"{look.place.name} has no snapshot there yet",
             code="no_snapshot",
             state="Nothing was changed.",
-            hint=f"Take one with  sojourn snapshot take {place.name}",
+            hint=f"Take one with  sojourn snapshot take {called}",
         )
     differences = differ(listed_at(look, before), listed_at(look, after))
     if voice.settings.json:
         answer = SnapshotDiff(
-            capsule=shape_of(place), before=before, after=after, differences=differences
+            capsule=shape_of(look.place), before=before, after=after, differences=differences
         )
         voice.answer(answer)
         return
@@ -281,7 +288,7 @@ def _difference(path: str, was: Entry | None, now: Entry | None) -> DifferenceSh
     return DifferenceShape(path=path, change=change, sha256=digest, size=count)
 
 
-def say_restored(voice: Voice, place: Place, answer: SnapshotRestored) -> None:
+def say_restored(voice: Voice, answer: SnapshotRestored, *, called: str) -> None:
     """The answer of `snapshot restore`."""
     if voice.settings.json:
         voice.answer(answer)
@@ -295,5 +302,5 @@ def say_restored(voice: Voice, place: Place, answer: SnapshotRestored) -> None:
         voice.talk(f"The agent is told that its files lack what {lost} did.")
     before = answer.before
     if before is not None and before != answer.snapshot and answer.made + answer.removed:
-        back = f"sojourn snapshot restore {place.name} {before[:8]}"
+        back = f"sojourn snapshot restore {called} {before[:8]}"
         voice.talk(f"What was there before:  {back}")

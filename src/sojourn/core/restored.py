@@ -69,7 +69,8 @@ def told(missing: int, calls: Sequence[CallPart]) -> str:
     shown = calls[-MOST_NAMED:]
     lines = [f"- {part.tool} {_short(part.args)}".rstrip() for part in shown]
     if missing > len(shown):
-        lines.insert(0, f"- {missing - len(shown)} earlier calls")
+        more = missing - len(shown)
+        lines.insert(0, f"- {more} earlier call{'' if more == 1 else 's'}")
     return "\n".join((f"{PUT_BACK} {LACKS}", *lines))
 
 
