@@ -189,11 +189,11 @@ def rsync(place: Path, workspace: Workspace) -> Contender:
         run("rsync", "-a", target, f"{place / 'back'}/")
         run("sync", "-f", str(place))
 
+    def verify() -> None:
+        run("rsync", "-anc", "--delete", source, target)
+
     steps = {"first": copy, "unchanged": copy, "10 changed": copy, "restore": restore}
-    return Contender(
-        name="rsync",
-        work={**steps, "verify": lambda: run("rsync", "-anc", "--delete", source, target)},
-    )
+    return Contender(name="rsync", work={**steps, "verify": verify})
 
 
 def git(place: Path, workspace: Workspace) -> Contender:
@@ -261,13 +261,8 @@ def borg(place: Path, workspace: Workspace) -> Contender:
         run("borg", "extract", f"{repository}::0", cwd=place / "back", **own)
 
     steps = {"first": create, "unchanged": create, "10 changed": create, "restore": extract}
-    return Contender(
-        name="borg",
-        work={
-            **steps,
-            "verify": lambda: run("borg", "check", "--verify-data", repository, **own),
-        },
-    )
+    check = ("borg", "check", "--verify-data", repository)
+    return Contender(name="borg", work={**steps, "verify": lambda: run(*check, **own)})
 
 
 PEERS = {"rsync": rsync, "git": git, "restic": restic, "borg": borg}

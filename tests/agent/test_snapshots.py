@@ -14,7 +14,7 @@ from sojourn.core.view import Notice
 from sojourn.errors import FormatError, NotFoundError, UsageError
 from sojourn.format import layout, snapshot
 from sojourn.format.capsule_kinds import Restored, Snapshotted
-from sojourn.format.event import Event, TurnEnded
+from sojourn.format.event import Event, ToolIntent, TurnEnded
 
 WRITES = [
     {"name": "a", "calls": [{"tool": "write", "args": {"path": "one.txt", "content": "1"}}]},
@@ -177,7 +177,7 @@ def test_an_earlier_snapshot_is_put_back_and_the_model_is_told_what_it_lacks(
     assert stage.kinds()[-3:] == ["snapshot", "restored", "snapshot"]
     assert "by-hand" in str(taken(stage)[-2].body.delta)  # type: ignore[union-attr]
     body = stage.bodies(Restored)[0]
-    calls = [event.body.call for event in stage.events() if event.header.kind == "tool_intent"]  # type: ignore[union-attr]
+    calls = [intent.call for intent in stage.bodies(ToolIntent)]
     assert (body.snapshot, body.why, body.missing) == (first, "asked", (calls[1],))
     assert put.missing == (calls[1],)
     notices = [

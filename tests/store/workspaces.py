@@ -80,19 +80,18 @@ def tree(root: Path) -> dict[str, str]:
     """Every path with what it is, for comparing whole folders."""
     found: dict[str, str] = {}
     for folder, folders, names in os.walk(root):
-        inside = os.path.relpath(folder, root)
         for name in (*names, *folders):
-            path = os.path.join(folder, name)
-            key = name if inside == "." else f"{inside}/{name}"
-            if os.path.islink(path):
-                found[key] = f"-> {os.readlink(path)}"
-            elif os.path.isdir(path):
-                found[key] = "folder"
-            else:
-                with open(path, "rb") as file:
-                    data = file.read()
-                found[key] = f"{'x' if os.access(path, os.X_OK) else '-'} {data!r}"
+            path = Path(folder, name)
+            found[path.relative_to(root).as_posix()] = _what(path)
     return found
+
+
+def _what(path: Path) -> str:
+    if path.is_symlink():
+        return f"-> {os.readlink(path)}"
+    if path.is_dir():
+        return "folder"
+    return f"{'x' if os.access(path, os.X_OK) else '-'} {path.read_bytes()!r}"
 
 
 def entries(listed: Snapshot) -> dict[str, Entry]:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from sojourn.agent.agent import Agent
@@ -30,6 +30,7 @@ from sojourn.agent.report import Accepted
 from sojourn.agent.scripts import located, remember, written_name
 from sojourn.agent.sending import accept
 from sojourn.agent.words import SYSTEM_PROMPT
+from sojourn.agent.workspace import workspace_in
 from sojourn.core.mask import Mask, secret_values
 from sojourn.core.tenure import first_record
 from sojourn.drive.create import new_capsule
@@ -44,7 +45,6 @@ from sojourn.format.timeline_read import Known
 from sojourn.ids import CapsuleId, RequestId
 from sojourn.keys.machine import FileMachineKey
 from sojourn.ports import Job, Message, Model, Sandbox, Tool
-from sojourn.ports_workspace import Workspace
 from sojourn.queues.sqlite import SqliteQueue
 from sojourn.store.create import create_capsule
 from sojourn.store.disk import OsDisk
@@ -87,10 +87,8 @@ class Machine:
     @cached_property
     def ports(self) -> Ports:
         """The machine's ports; the state folder is made when something is first written."""
-        disk = OsDisk()
+        disk, clock, host = OsDisk(), OsClock(), host_digest()
         files = Durable(disk)
-        clock = OsClock()
-        host = host_digest()
         return Ports(
             ledger=FileLedger(self.state.ledger, disk=disk, host=host),
             lock=FileLock(self.state.locks, command=_command(), clock=clock, disk=disk),
@@ -102,7 +100,7 @@ class Machine:
             boot=boot_id(),
             store_at=lambda folder: FolderStore(folder, disk=disk),
             sandbox_for=self._sandbox,
-            workspace_at=self._workspace,
+            workspace_at=partial(workspace_in, self.state),
             network_at=network_type,
             is_other_folder=_is_other_folder,
             mask=Mask(secret_values(self.environment)),
@@ -120,16 +118,6 @@ class Machine:
             runs=Path(self.state.runs),
             boot=boot_id(),
             environment=self.environment,
-        )
-
-    def _workspace(self, capsule: CapsuleId, folder: str, workspace: str) -> Workspace:
-        from sojourn.store.workspace import FolderWorkspace
-
-        return FolderWorkspace(
-            path=workspace,
-            capsule=folder,
-            stats=self.state.stats(capsule) if capsule else "",
-            disk=OsDisk(),
         )
 
     def find(self, where: str | None) -> Place:

@@ -11,7 +11,8 @@ from sojourn.drive.observe import Observer
 from sojourn.drive.snapshots import Keeper, PutBackSnapshot, TakenSnapshot, refuse_conflicts
 from sojourn.format.snapshot import EMPTY, Snapshot
 from sojourn.ids import CapsuleId, EventId
-from sojourn.ports_workspace import Plan, Progress, Stop
+from sojourn.ports_workspace import Plan, Progress, Stop, Workspace
+from sojourn.store.state import StateFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,17 @@ class LiveWorkspace:
     def list_at(self, snapshot: EventId | None) -> Snapshot:
         """The list of a snapshot event. Raises: NotFoundError `no_snapshot`; FormatError."""
         return self.keeper.list_at(snapshot)
+
+
+def workspace_in(state: StateFolder, capsule: CapsuleId, folder: str, workspace: str) -> Workspace:
+    """The folder `workspace`, whose contents go to the capsule in `folder`.
+
+    What readings find is kept for a capsule with an id.
+    """
+    from sojourn.store.workspace import FolderWorkspace
+
+    stats = state.stats(capsule) if capsule else ""
+    return FolderWorkspace(path=workspace, capsule=folder, stats=stats)
 
 
 def live_workspace(ports: Ports, place: Place, hold: Hold, observer: Observer) -> LiveWorkspace:

@@ -17,7 +17,7 @@ from sojourn.format.snapshot import Delta, Entry, Snapshot
 from sojourn.format.snapshot_fold import Snapshots
 from sojourn.ids import CallKey, EventId
 from sojourn.ports import Store
-from sojourn.ports_workspace import Conflict, Plan, Progress, Stop, Taken, Workspace
+from sojourn.ports_workspace import Conflict, Plan, Progress, Stop, Survey, Taken, Workspace
 
 INLINE_BYTES: Final = 8 * layout.MIB
 INLINE_FILES: Final = 1000
@@ -80,15 +80,13 @@ class Keeper:
         survey = self.workspace.survey()
         if survey.same_as == known.result:
             return self._unchanged()
-        await self.hold.commit()
-        taken = await self._read(survey.files, survey.size, progress, stop)
+        taken = await self._read(survey, progress, stop)
         parent, before = self._before()
         change = snapshot.delta(before, taken.listed)
         if self._lacks(change, taken):
             # The state folder knows more than this capsule holds: it is an older copy.
             self.workspace.forget()
-            survey = self.workspace.survey()
-            taken = await self._read(survey.files, survey.size, progress, stop)
+            taken = await self._read(self.workspace.survey(), progress, stop)
             change = snapshot.delta(before, taken.listed)
         taken, change = self._without_secrets(taken, before, change)
         if taken.result == known.result:
@@ -165,10 +163,11 @@ class Keeper:
         """The list of a snapshot event. Raises: NotFoundError `no_snapshot`; FormatError."""
         return list_at(self.hold.snapshots, event, self.hold.blob)
 
-    async def _read(
-        self, files: int, size: int, progress: Progress | None, stop: Stop | None
-    ) -> Taken:
-        inline = size <= INLINE_BYTES and files <= INLINE_FILES
+    async def _read(self, survey: Survey, progress: Progress | None, stop: Stop | None) -> Taken:
+        if survey.files:
+            # Reading may take long; what the turn drafted shall not be lost meanwhile.
+            await self.hold.commit()
+        inline = survey.size <= INLINE_BYTES and survey.files <= INLINE_FILES
         return await _perform(
             lambda halt: self.workspace.read(progress=progress, stop=halt),
             inline=inline,
