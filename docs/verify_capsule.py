@@ -1,12 +1,10 @@
 """Names the first failure of a capsule, as NAME FILE LINE, or says `sound`: docs/format.md in a page of plain Python.
 Use: python3 verify_capsule.py FOLDER [--same-boot]; takes the tables of shapes and patterns from format.md beside it."""
-import hashlib, itertools, json, re, sys
-from pathlib import Path
+import hashlib, itertools, json, re, sys; from pathlib import Path
 MANIFEST, LOG, BLOBS, PLACE = "manifest.json", "memory/timeline_events.jsonl", "artifacts/blobs/", ("machine", "incarnation", "seq")
 FIXED = {"artifacts/snapshot.json", "environment/spec.json", "memory/vector_index/index.json", "memory/working_memory.md"}
 PAGE, FOLDER = Path(__file__).with_name("format.md").read_text("utf-8"), Path(sys.argv[1])
-SHAPE, PATTERN = (dict(row.split(" ", 1) for row in re.search(f"```{block}\n(.*?)\n```", PAGE, re.S)[1].split("\n"))
-                  for block in ("shapes", "patterns"))
+SHAPE, PATTERN = (dict(row.split(" ", 1) for row in re.search(f"```{b}\n(.*?)\n```", PAGE, re.S)[1].split("\n")) for b in ("shapes", "patterns"))
 START = {"id": None, "seq": -1, "batch": -1, "epoch": 0, "clock": 0, "chain": None, "of": None, "at": (0, "", "", 0, "")}
 tips, ids, epochs, made, where, start, last, heads = {}, {}, {}, [], MANIFEST, 0, START, ([], 0)
 there = {p.relative_to(FOLDER).as_posix() for p in FOLDER.rglob("*") if p.is_file() and p.name[:9] != ".sojourn-"}
@@ -17,8 +15,7 @@ def digest(data): return hashlib.sha256(data).hexdigest()
 def matches(pattern, text): return isinstance(text, str) and re.search(PATTERN[pattern], text) is not None
 def read(path): return (FOLDER / path).read_bytes() if path in there else None
 def blob(ref):  # format.md#blobs
-    need(blob_missing=(data := read(BLOBS + ref["sha256"])) is not None, blob_size=data is None or len(data) == ref["size"])
-    return data
+    need(blob_missing=(data := read(BLOBS + ref["sha256"])) is not None, blob_size=data is None or len(data) == ref["size"]); return data
 def strict(data, loose="not_json"):  # format.md#json
     text, twice = data.decode(errors="replace"), []; bare = re.sub(r'(?s)"[^"\\]*(?:\\.[^"\\]*)*"?', "", text)
     depth = max(itertools.accumulate(1 if bracket in "[{" else -1 for bracket in re.findall(r"[][{}]", bare)), default=0)
@@ -28,8 +25,7 @@ def strict(data, loose="not_json"):  # format.md#json
     except json.JSONDecodeError as error: raise Fault(loose, error.lineno)
     numbers, again = re.findall(r"\d[\d.eE+-]*", bare), json.dumps(value, ensure_ascii=False)
     need(**{loose: not re.search("[NI]", bare)}, number_out_of_range=all(abs(float(n)) < 2**53 for n in numbers),
-         lone_surrogate=not re.search("[\ud800-\udfff]", again), duplicate_key=not any(twice))
-    return value
+         lone_surrogate=not re.search("[\ud800-\udfff]", again), duplicate_key=not any(twice)); return value
 def fits(v, t, refs):  # format.md#kinds: is it of the shape? Collects the references to blobs.
     if t[-1] == "~": return v is None or fits(v, t[:-1], refs)
     if t[0] in "[{": return type(v) is {"[": list, "{": dict}[t[0]] and all(fits(x, t[1:-1], refs) for x in (v if t[0] == "[" else v.values()))
@@ -40,20 +36,24 @@ def fits(v, t, refs):  # format.md#kinds: is it of the shape? Collects the refer
                                                       for n, k in (field.split(":") for field in SHAPE[t].split()))
     return matches(t, v) if t in PATTERN else {"s": isinstance(v, str), "b": isinstance(v, bool), "i": i, "p": i and v > 0,
                                                "f": i or isinstance(v, float) and v >= 0}.get(t, v in t.split("|"))
+def contents(text):  # format.md#snapshots: what a delta names
+    data = blob(text) if isinstance(text, dict) else text.encode(errors="surrogatepass"); need(too_long=len(data) <= 2**26)
+    delta = strict(data) if isinstance(text, str) or digest(data) == text["sha256"] else {"changed": [], "gone": []}
+    need(snapshot_malformed=fits(delta, "Delta", [])); return [e for e in delta["changed"] if e.get("sha256") and e.get("size") is not None]
 def event(line):  # format.md#events
     need(line_too_long=len(line) < 2**20, nul_bytes=b"\0" not in line); strict(line, "glued_lines" if b'{"body":' in line[1:] else "not_json")
     text, parse, end, stop, refs = line.decode(), json.JSONDecoder().raw_decode, 0, 0, []
     try: body, end = parse(text, 8); h, stop = parse(text, end + 10)
     except ValueError: pass
     need(line_malformed=text[:8] + text[end:end + 10] + text[stop:] == '{"body":,"header":}')
-    need(header_malformed=fits(h, "Header", refs), body_null=body is not None)
-    need(body_altered=digest(text[8:end].encode()) == h["body"])
+    need(header_malformed=fits(h, "Header", refs), body_null=body is not None); need(body_altered=digest(text[8:end].encode()) == h["body"])
     if isinstance(body, dict) and "large" in body:
         need(body_malformed=fits(body, "Large", [])); need(blob_altered=digest(blob(body["large"])) == body["large"]["sha256"])
         body = strict(blob(body["large"]))
     kind, chain = h["kind"] if h["kind"] in SHAPE else "Unknown", (h["machine"], h["incarnation"])
     need(body_malformed=fits(body, "Body", refs) and fits(body, kind, refs))
-    h |= {"id": digest(text[end + 10:stop].encode()), "heads": body.get("heads", []) if "heads" in SHAPE[kind] else [], "refs": refs}
+    h |= {"id": digest(text[end + 10:stop].encode()), "heads": body.get("heads", []) if "heads" in SHAPE[kind] else []}
+    h |= {"refs": sorted(refs, key=lambda ref: (ref["sha256"], ref["size"])), "deltas": [body["delta"]] if kind == "snapshot" else []}
     return h | {"chain": chain, "at": (h["clock"], *chain, h["seq"], h["id"]), "from": body.get({"forked": "parent", "claimed": "capsule"}.get(kind))}
 def place(h):  # format.md#identity, #chains, #order
     was, seq, chain, epoch, new = tips.get(h["chain"], START), h["seq"], h["chain"], h["epoch"], h["kind"] in ("created", "forked")
@@ -65,7 +65,7 @@ def place(h):  # format.md#identity, #chains, #order
          clock_order=h["clock"] > was["clock"], clock_jump=h["clock"] - last["at"][0] <= 2**20, file_order=h["at"] > last["at"],
          heads_missing=seq or not ids or h["heads"], head_unknown=all(ids.get(tuple(x[k] for k in PLACE)) == x["id"] for x in h["heads"]),
          identity_unknown=h["from"] in [None, *made]); made.extend([h["id"]] * new)
-    for ref in sorted(h["refs"], key=lambda ref: (ref["sha256"], ref["size"])): blob(ref)
+    for ref in itertools.chain(h["refs"], (entry for text in h["deltas"] for entry in contents(text))): blob(ref)
 def torn(name, rest, seen=()):  # format.md#torn-tail: may all that can be read be of the append in progress?
     for line in rest[:-1]:
         try: h = event(line)

@@ -177,3 +177,10 @@ class UsageError(SojournError):
 
     exit_code = 2
     default_code = "usage"
+
+
+class StoppedError(SojournError):
+    """A person stopped the work before it was done; what was durable stays, the rest is undone."""
+
+    exit_code = 130
+    default_code = "stopped"

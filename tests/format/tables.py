@@ -12,6 +12,7 @@ from sojourn.format import failures, layout, line, paths, timeline_read
 from sojourn.format.event import KINDS, Header
 from sojourn.format.manifest import Manifest
 from sojourn.format.parts import BlobRef
+from sojourn.format.snapshot import Delta
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "format.md"
 CAPITAL = (Header, Manifest)
@@ -69,7 +70,7 @@ def tagged(info: inspect.Type) -> str:
 def shapes() -> dict[str, str]:
     """Each shape's name and its fields, in order."""
     found: dict[str, str] = {}
-    for info in inspect.multi_type_info([*CAPITAL, BlobRef, *KINDS.values()]):
+    for info in inspect.multi_type_info([*CAPITAL, BlobRef, Delta, *KINDS.values()]):
         _collect(info, found)
     for field, pattern in {"kind": "kind", "machine": "h", "incarnation": "incarnation"}.items():
         found["Header"] = found["Header"].replace(f"{field}:s", f"{field}:{pattern}")

@@ -61,7 +61,8 @@ def copy(edits: Mapping[str, tuple[Edit, ...]]) -> Core:
     try:
         for name in NAMES:
             text = edited(name, edits.get(name, ()))
-            text = text.replace("sojourn.core.", f"{place}.")
+            for other in NAMES:
+                text = text.replace(f"from sojourn.core.{other} ", f"from {place}.{other} ")
             module = ModuleType(f"{place}.{name}")
             sys.modules[f"{place}.{name}"] = made[name] = module
             exec(compile(text, f"<edited {name}>", "exec"), module.__dict__)

@@ -58,6 +58,12 @@ snapshot(
     MALFORMED,
 )
 snapshot(
+    "with_a_folder_that_is_not_empty",
+    "A folder is an entry only when nothing of the list lies in it.",
+    [{"path": "a", "type": "directory"}, entry("a/b")],
+    MALFORMED,
+)
+snapshot(
     "without_digest",
     "A file has a digest.",
     [{"path": "a", "size": 1, "type": "file"}],

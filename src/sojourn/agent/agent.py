@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from sojourn.agent.look import Tail
 from sojourn.agent.places import Place, is_capsule
 from sojourn.agent.report import Accepted, Question, Report, Tally, reason_of
+from sojourn.agent.workspace import LiveWorkspace, live_workspace
 from sojourn.core.turn import Decide, Rest
 from sojourn.core.turn_state import TurnState
 from sojourn.drive.hold import Hold
@@ -214,6 +216,11 @@ class Agent:
         target = Target(issuer=model.issuer, profile=model.profile)
         return dialect(model.profile.dialect).render(prompt, target, blobs)
 
+    @cached_property
+    def workspace(self) -> LiveWorkspace:
+        """The folder that the agent works in: snapshot it, put an earlier snapshot back."""
+        return live_workspace(self._machine.ports, self.place, self._hold, self._observer)
+
     async def aclose(self) -> None:
         """Close the model's connections."""
         if self._model is not None:
@@ -309,6 +316,7 @@ class Agent:
             runner=RunnerId(ports.randomness.token(16).hex()),
             rules={name: tool.spec.replay for name, tool in self._tools.items()},
             max_model_calls=max_model_calls or MAX_MODEL_CALLS,
+            before_end=self.workspace.keeper.at_turn_end,
         )
         if self._pausing:
             self._runner.pause()

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from sojourn.agent.agent import Agent
@@ -30,6 +30,7 @@ from sojourn.agent.report import Accepted
 from sojourn.agent.scripts import located, remember, written_name
 from sojourn.agent.sending import accept
 from sojourn.agent.words import SYSTEM_PROMPT
+from sojourn.agent.workspace import workspace_in
 from sojourn.core.mask import Mask, secret_values
 from sojourn.core.tenure import first_record
 from sojourn.drive.create import new_capsule
@@ -102,6 +103,7 @@ class Machine:
             boot=boot_id(),
             store_at=lambda folder: FolderStore(folder, disk=disk),
             sandbox_for=self._sandbox,
+            workspace_at=partial(workspace_in, self.state),
             network_at=network_type,
             is_other_folder=_is_other_folder,
             mask=Mask(secret_values(self.environment)),

@@ -26,6 +26,12 @@ from sojourn.cli.shapes_memory import (
     MemoryLogAnswer,
     MemoryShowAnswer,
 )
+from sojourn.cli.shapes_snapshot import (
+    SnapshotDiff,
+    SnapshotList,
+    SnapshotRestored,
+    SnapshotTaken,
+)
 from sojourn.cli.shapes_trust import ScanAnswer
 
 ANSWERS: Final[dict[str, object]] = {
@@ -50,6 +56,10 @@ ANSWERS: Final[dict[str, object]] = {
     "scan": ScanAnswer,
     "send": SendAnswer,
     "show": ShowAnswer,
+    "snapshot diff": SnapshotDiff,
+    "snapshot list": SnapshotList,
+    "snapshot restore": SnapshotRestored,
+    "snapshot take": SnapshotTaken,
     "status": StatusAnswer,
     "verify": VerifyAnswer,
     "version": VersionAnswer,

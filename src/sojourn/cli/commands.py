@@ -60,6 +60,16 @@ COMMANDS: Final[dict[str, Listed]] = {
     "memory log": Listed("sojourn.cli.memory:log", "List the edits of the notes.", "Look"),
     "memory diff": Listed("sojourn.cli.memory:diff", "Compare the notes at two events.", "Look"),
     "memory edit": Listed("sojourn.cli.memory:edit", "Edit the notes.", "Run"),
+    "snapshot take": Listed(
+        "sojourn.cli.snapshot:take", "Snapshot the workspace as it is now.", "Run"
+    ),
+    "snapshot list": Listed("sojourn.cli.snapshot:listing", "List the snapshots.", "Look"),
+    "snapshot diff": Listed(
+        "sojourn.cli.snapshot:diff", "Compare two snapshots, path by path.", "Look"
+    ),
+    "snapshot restore": Listed(
+        "sojourn.cli.snapshot:restore", "Put an earlier state of the workspace back.", "Run"
+    ),
     "verify": Listed("sojourn.cli.verify:command", "Check every byte of a capsule.", "Trust"),
     "scan": Listed("sojourn.cli.scan:command", "Find likely secrets in a capsule.", "Trust"),
     "completion": Listed(
@@ -71,5 +81,6 @@ COMMANDS: Final[dict[str, Listed]] = {
 
 GROUPS: Final[dict[str, str]] = {
     "memory": "Read and edit the agent's notes, and see how they came about.",
+    "snapshot": "Keep the workspace as it is, and put an earlier state back.",
 }
 """What each group of commands is for."""

@@ -10,8 +10,9 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from sojourn.core.restored import told
 from sojourn.errors import NotFoundError
-from sojourn.format.capsule_kinds import Claimed, Forked
+from sojourn.format.capsule_kinds import Claimed, Forked, Restored
 from sojourn.format.event import (
     CallStatus,
     Configured,
@@ -152,6 +153,10 @@ class Transcript:
                 self._settled(event.id, body)
             case Memory():
                 self._remembered(event.id, body)
+            case Restored():
+                calls = [call.part for key in body.missing if (call := self._call(key))]
+                text = told(len(body.missing), calls)
+                self.entries.append(Notice(event=event.id, text=text))
             case _:
                 pass
 

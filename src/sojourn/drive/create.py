@@ -85,7 +85,7 @@ def _first_manifest(capsule: CapsuleId, name: str, batch: Batch, files: dict[str
         path: manifest.FileMark(
             sha256=BlobId(sha256(data).hexdigest()),
             size=len(data),
-            derived=path == layout.INDEX,
+            derived=path in layout.DERIVED_FILES,
         )
         for path, data in files.items()
         if path != layout.TIMELINE

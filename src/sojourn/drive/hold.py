@@ -23,6 +23,7 @@ from sojourn.format import layout, manifest
 from sojourn.format.blob import ref
 from sojourn.format.body import Head
 from sojourn.format.canon import clean_text, load
+from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.event import AnyBody, Configured, Event, Memory
 from sojourn.format.parts import BlobRef, CallPart, Text
 from sojourn.format.timeline_write import SALT_BYTES, Chain, Line, salts, write_line
@@ -57,6 +58,7 @@ class Hold:
         self.state: TurnState = folded.state
         self.transcript: Transcript = folded.transcript
         self.memory = folded.memory
+        self.snapshots = folded.snapshots
         self.other_heads: tuple[Head, ...] = tuple(
             head for head in ending.heads if (head.machine, head.incarnation) != mine
         )
@@ -80,6 +82,7 @@ class Hold:
         self._drafts: list[Line] = []
         self._blobs: dict[BlobId, bytes] = {}
         self._batch = Seq(0)
+        self._projections: dict[str, bytes] = {}
         self._time = ""
         self._dropped: SojournError | None = None
         self._clean_at = -1
@@ -117,7 +120,7 @@ class Hold:
 
     def draft(self, body: AnyBody) -> Event:
         """Make the next line; it is in the folds at once and durable after `commit`."""
-        self._check()
+        self.check()
         if not self._ports.mask.idle:
             body = self._masked(body)
         if not self._drafts:
@@ -138,6 +141,8 @@ class Hold:
         self.transcript.apply(event)
         if isinstance(event.body, Memory):
             self.memory = add(self.memory, event.body, read_text=self.text)
+        elif isinstance(event.body, Snapshotted):
+            self.snapshots.add(event.id, event.body)
         return event
 
     def remember(
@@ -159,6 +164,14 @@ class Hold:
             return None
         return self.draft(Memory(origin=origin, before=base, result=digest_of(text), text=text))
 
+    def project(self, name: str, data: bytes) -> None:
+        """What a file of the capsule holds once the drafts are durable; `refresh` writes it."""
+        self._projections[name] = data
+
+    def projected(self, name: str) -> bytes | None:
+        """The bytes of a file as the next `refresh` leaves it."""
+        return self._projections.get(name) or self._store.read_file(name)
+
     def keep(self, data: bytes, *, media_type: str = "text/plain; charset=utf-8") -> BlobRef:
         """Keep bytes as a blob, durable with the next commit."""
         masked = self._ports.mask.data(data)
@@ -171,7 +184,7 @@ class Hold:
 
         Raises: StorageError or FencedError; the hold is then dropped.
         """
-        self._check()
+        self.check()
         if not self._drafts:
             return
         data = b"".join([line.data for line in self._drafts])
@@ -220,10 +233,13 @@ class Hold:
     async def refresh(self) -> None:
         """Write the live manifest and then the ledger's tip, unless both are as they should be."""
         await self.commit()
-        if self._clean_at == self._tip.length:
+        if self._clean_at == self._tip.length and not self._projections:
             return
-        data = manifest.encode(self._live_manifest())
         try:
+            for name, data in self._projections.items():
+                await self._store.replace_file(name, data)
+            self._projections.clear()
+            data = manifest.encode(self._live_manifest())
             if self._store.read_file(layout.MANIFEST) != data:
                 await self._store.replace_file(layout.MANIFEST, data)
             tip = LedgerTip(
@@ -237,20 +253,6 @@ class Hold:
             self._dropped = error
             raise
         self._clean_at = self._tip.length
-
-    async def replace_derived(self, name: str, data: bytes) -> None:
-        """Replace a file that is made from the log, and refresh the manifest that names it.
-
-        Raises: StorageError; the hold is then dropped.
-        """
-        self._check()
-        try:
-            await self._store.replace_file(name, data)
-        except SojournError as error:
-            self._dropped = error
-            raise
-        self._clean_at = -1
-        await self.refresh()
 
     def _live_manifest(self) -> manifest.Manifest:
         own = Head(
@@ -271,7 +273,7 @@ class Hold:
                 continue
             data = self._store.read_file(name)
             if data is not None:
-                derived = name == layout.INDEX
+                derived = name in layout.DERIVED_FILES
                 digest = BlobId(sha256(data).hexdigest())
                 files[name] = manifest.FileMark(sha256=digest, size=len(data), derived=derived)
         return msgspec.structs.replace(
@@ -297,6 +299,13 @@ class Hold:
         data = self._blobs.get(text.sha256) or self._store.read_blob(text.sha256)
         return data.decode("utf-8", "replace")
 
+    def blob(self, ref: BlobRef) -> bytes | None:
+        """The bytes of a blob, drafted ones too; None when it is not there."""
+        try:
+            return self._blobs.get(ref.sha256) or self._store.read_blob(ref.sha256)
+        except FormatError:
+            return None
+
     def arguments(self, part: CallPart) -> Mapping[str, object] | None:
         """A call's arguments as values, None when they are no JSON object."""
         try:
@@ -318,7 +327,8 @@ class Hold:
             return body
         return msgspec.json.decode(masked, type=type(body))
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises: StorageError `hold_dropped` after a failed write."""
         if self._dropped is not None:
             raise StorageError(
                 "this process let go of the capsule after a failed write",

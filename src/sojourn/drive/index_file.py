@@ -86,7 +86,8 @@ async def _write(ports: Ports, store: Store, folder: str, data: bytes) -> bool:
         machine=ports.key.machine(),
         observer=Unwatched(),
     )
-    await hold.replace_derived(layout.INDEX, data)
+    hold.project(layout.INDEX, data)
+    await hold.refresh()
     return True
 
 
@@ -118,4 +119,5 @@ async def empty_index(hold: Hold, working: WorkingIndex) -> None:
     Raises: StorageError.
     """
     working.forget()
-    await hold.replace_derived(layout.INDEX, index.EMPTY)
+    hold.project(layout.INDEX, index.EMPTY)
+    await hold.refresh()

@@ -18,6 +18,7 @@ from sojourn.ports import (
     Store,
     WallClock,
 )
+from sojourn.ports_workspace import Workspace
 
 
 class Maker(Protocol):
@@ -55,6 +56,7 @@ class Maker(Protocol):
 class Ports:
     """What one machine has; `store_at` opens the capsule in a folder, `boot` is the boot's id.
 
+    `workspace_at` takes the capsule's id, its folder and that of the workspace;
     `network_at` names the kind of network file system a folder is on, None for a local one;
     `is_other_folder` says whether the first folder still exists and is not the second;
     `mask` takes secret values out of what is about to be written.
@@ -71,6 +73,7 @@ class Ports:
     boot: str
     store_at: Callable[[str], Store]
     sandbox_for: Callable[[CapsuleId], Sandbox]
+    workspace_at: Callable[[CapsuleId, str, str], Workspace]
     network_at: Callable[[str], str | None]
     is_other_folder: Callable[[str, str], bool]
     mask: Mask

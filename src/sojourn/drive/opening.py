@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from sojourn.core.tenure import Evidence, LedgerRecord, MayLook, admit
+from sojourn.drive import snapshots
 from sojourn.drive.begin import begin_tenure
 from sojourn.drive.environment import environment_files, read_environment
 from sojourn.drive.hold import Hold
@@ -17,7 +18,7 @@ from sojourn.errors import (
     LimitError,
     SojournError,
 )
-from sojourn.format import environment, index, layout, snapshot
+from sojourn.format import environment, index, layout
 from sojourn.format.blob import blob_id, ref
 from sojourn.format.event import Cut, EnvironmentChanged, LockFile
 from sojourn.format.working_memory import MAX_EDIT, compare
@@ -184,7 +185,8 @@ async def _settle(store: Store, folded: Folded, known: int, *, unclean: bool) ->
 
 async def _restore(store: Store, folded: Folded, observer: Observer) -> None:
     """Make files again that are gone and that the log gives."""
-    wanted = {layout.SNAPSHOT: snapshot.encode(snapshot.EMPTY), layout.INDEX: index.EMPTY}
+    await snapshots.mend(store, folded.snapshots, observer)
+    wanted = {layout.INDEX: index.EMPTY}
     files = () if folded.environment is None else folded.environment.files
     spec = next((file.blob.sha256 for file in files if file.path == layout.SPEC), None)
     gone = [name for name in (*wanted, layout.SPEC) if store.read_file(name) is None]

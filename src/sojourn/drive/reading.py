@@ -11,16 +11,18 @@ from sojourn.core.turn_state import TurnState, evolve
 from sojourn.core.view import Transcript
 from sojourn.errors import FormatError
 from sojourn.format import layout
+from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.event import EnvironmentChanged, Event, Memory
 from sojourn.format.failures import stops_running
 from sojourn.format.manifest import Manifest, access, check, known, load
 from sojourn.format.parts import BlobRef
+from sojourn.format.snapshot_fold import Snapshots
 from sojourn.format.timeline_read import Damage, Ending, Known, Reader
 from sojourn.format.working_memory import Fold, add
 from sojourn.ids import CapsuleId, Epoch, MachineId
 from sojourn.ports import Store
 
-KEPT = frozenset((Memory, EnvironmentChanged))
+KEPT = frozenset((Memory, EnvironmentChanged, Snapshotted))
 """Bodies that are folded here."""
 
 TAIL_CODES = ("log_shorter", "log_replaced")
@@ -37,6 +39,7 @@ class Folded:
     transcript: Transcript
     memory: Fold
     environment: EnvironmentChanged | None
+    snapshots: Snapshots
     ending: Ending
     last_time: str | None
 
@@ -85,6 +88,7 @@ def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) 
         transcript=folding.transcript,
         memory=folding.memory,
         environment=folding.environment,
+        snapshots=folding.snapshots,
         ending=ending,
         last_time=folding.last_time,
     )
@@ -99,6 +103,7 @@ class Folding:
         self.transcript = Transcript()
         self.memory = Fold()
         self.environment: EnvironmentChanged | None = None
+        self.snapshots = Snapshots()
         self.last_time: str | None = None
 
     def take(self, found: Iterable[Event | Damage]) -> None:
@@ -109,16 +114,19 @@ class Folding:
             state, last = evolve(state, event), event
             apply(event)
             if type(event.body) in KEPT:
-                self._keep(event.body)
+                self._keep(event)
         self.state = state
         if last is not None:
             self.last_time = last.header.time
 
-    def _keep(self, body: object) -> None:
+    def _keep(self, event: Event) -> None:
+        body = event.body
         if isinstance(body, Memory):
             self.memory = add(self.memory, body, read_text=self._text)
         elif isinstance(body, EnvironmentChanged):
             self.environment = body
+        elif isinstance(body, Snapshotted):
+            self.snapshots.add(event.id, body)
 
     def _text(self, ref: BlobRef) -> str:
         return (blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")

@@ -5,7 +5,7 @@ write and one sync (docs/protocol.md#turns).
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never
@@ -28,7 +28,7 @@ from sojourn.core.turn import (
 from sojourn.drive.hold import Hold
 from sojourn.drive.perform import Performer
 from sojourn.errors import FencedError
-from sojourn.format.event import Input, ModelOutcome, ReplayRule, ToolOutcome
+from sojourn.format.event import Input, ModelOutcome, ReplayRule, ToolOutcome, TurnEnded
 from sojourn.format.parts import TextPart
 from sojourn.ids import RunnerId, TurnId
 from sojourn.ports import Inbox, InboxItem
@@ -44,6 +44,7 @@ class Runner:
     """One process's run of the open turn of a held capsule.
 
     `rules` are today's replay rules by tool. A runner is used once: its id stands in every intent.
+    `before_end` is awaited before the turn's end is drafted.
     """
 
     hold: Hold
@@ -52,6 +53,7 @@ class Runner:
     runner: RunnerId
     rules: Mapping[str, ReplayRule]
     max_model_calls: int
+    before_end: Callable[[], Awaitable[None]] | None = None
     _pausing: bool = False
     _leaving: bool = False
     _cancelled: bool = False
@@ -90,9 +92,7 @@ class Runner:
             if self._is_between_calls():
                 await _let_others_in()
                 self._heed()
-            ready = (
-                Ready(effect=Rest(reason="left")) if self._left() else self._draft(self._wanted())
-            )
+            ready = Ready(effect=Rest(reason="left")) if self._left() else await self._go_on()
             match ready.effect:
                 case None:
                     continue
@@ -110,6 +110,15 @@ class Runner:
         if self._cancelled:
             raise asyncio.CancelledError
         return ready.effect
+
+    async def _go_on(self) -> Ready:
+        wanted = self._wanted()
+        ready = step(self.hold.state, wanted, self._here())
+        ends = any(isinstance(record, TurnEnded) for record in ready.records)
+        if ends and self.before_end is not None:
+            await self.before_end()
+            return self._draft(wanted)
+        return self._take_in(ready)
 
     def _left(self) -> bool:
         """Whether this is the safe point at which the turn is left as it is."""
@@ -131,7 +140,9 @@ class Runner:
         return Next()
 
     def _draft(self, given: StepInput) -> Ready:
-        ready = step(self.hold.state, given, self._here())
+        return self._take_in(step(self.hold.state, given, self._here()))
+
+    def _take_in(self, ready: Ready) -> Ready:
         for record in ready.records:
             self.hold.draft(record)
         return ready

@@ -17,6 +17,9 @@ SPEC: Final = "environment/spec.json"
 FIXED_FILES: Final = (SNAPSHOT, SPEC, INDEX, WORKING_MEMORY)
 """The files beside manifest, log and blobs that every capsule has, sorted."""
 
+DERIVED_FILES: Final = (SNAPSHOT, INDEX)
+"""Those that the manifest marks `derived`: they are made again rather than trusted."""
+
 FOLDERS: Final = ("artifacts", BLOBS, ENVIRONMENT, "memory", "memory/vector_index")
 """The folders of a capsule, each after the one that holds it."""
 

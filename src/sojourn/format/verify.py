@@ -8,9 +8,11 @@ from typing import Protocol, cast
 
 from sojourn.errors import FormatError
 from sojourn.format import blob, layout, manifest
+from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.failures import Code, Finding, finding, say
 from sojourn.format.manifest import FileMark
 from sojourn.format.parts import BlobRef
+from sojourn.format.snapshot_fold import delta_of
 from sojourn.format.timeline_read import Damage, Item, Known, Reader
 from sojourn.ids import BlobId, EventId
 
@@ -112,17 +114,31 @@ class _Items:
                 yield Finding(
                     code=item.code, file=layout.TIMELINE, line=line or None, message=item.message
                 )
-            elif refs := blob.refs(item.body):
-                for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)):
-                    yield from self._check_ref(ref, line)
+                continue
+            refs = blob.refs(item.body)
+            for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)) if refs else ():
+                yield from self._check_blob(ref.sha256, ref.size, line)
+            if isinstance(item.body, Snapshotted):
+                yield from self._check_contents(item.body, line)
 
-    def _check_ref(self, ref: BlobRef, line: int) -> Iterator[Finding]:
-        size = self._files.size(layout.blob_path(ref.sha256))
-        if size != ref.size and ref.sha256 not in self._reported:
-            self._reported.add(ref.sha256)
-            yield finding(
-                "blob_missing" if size is None else "blob_size", layout.TIMELINE, line, ref.sha256
-            )
+    def _check_blob(self, name: BlobId, wanted: int, line: int) -> Iterator[Finding]:
+        size = self._files.size(layout.blob_path(name))
+        if size != wanted and name not in self._reported:
+            self._reported.add(name)
+            code: Code = "blob_missing" if size is None else "blob_size"
+            yield finding(code, layout.TIMELINE, line, name)
+
+    def _check_contents(self, body: Snapshotted, line: int) -> Iterator[Finding]:
+        """The blobs that a snapshot's delta names; a delta that is no blob was reported."""
+        try:
+            changed = delta_of(body, self.read_blob).changed
+        except FormatError as error:
+            if error.code not in ("blob_missing", "blob_size", "blob_altered"):
+                yield finding(cast(Code, error.code), layout.TIMELINE, line, error.message)
+            return
+        for entry in changed:
+            if entry.sha256 is not None and entry.size is not None:
+                yield from self._check_blob(BlobId(entry.sha256), entry.size, line)
 
     def read_blob(self, ref: BlobRef) -> bytes | None:
         return self._files.read(layout.blob_path(ref.sha256), ref.size)

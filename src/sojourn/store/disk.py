@@ -130,7 +130,7 @@ class OsDisk:
         # A pipe that lies where a file should be must not keep anybody waiting.
         flags = _FLAGS[mode] | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         handle = os.open(path, flags, 0o600)
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+        if mode != "create" and not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
             raise OSError(errno.EINVAL, "not a regular file", path)
         return handle

@@ -144,7 +144,7 @@ def maker_of(name: str) -> tuple[str, int] | None:
 
 def temporary_names(path: str) -> Iterator[str]:
     """Paths for the half-made form of `path`, in the same folder, one after the other."""
-    folder, name = os.path.split(path)
+    folder, _, name = path.rpartition("/")
     for count in itertools.count():
         yield f"{folder}/{TEMPORARY_PREFIX}{name}.{os.getpid()}.{count}.tmp"
 

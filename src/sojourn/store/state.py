@@ -75,6 +75,10 @@ class StateFolder:
         """The file of a capsule's passages, made again when it is lost."""
         return f"{self.root}/recall/{capsule}.sqlite3"
 
+    def stats(self, capsule: CapsuleId) -> str:
+        """What earlier readings of a capsule's workspace found; losing it loses nothing."""
+        return f"{self.root}/stats/{capsule}"
+
     def workspace(self, capsule: CapsuleId) -> str:
         """The default workspace of a capsule."""
         return f"{self.workspaces}/{capsule}"

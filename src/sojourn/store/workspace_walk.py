@@ -1,0 +1,214 @@
+"""One walk over a workspace: what is as it was, and what must be read (docs/format.md#snapshots).
+
+Folders are opened by their handles and links are never followed. Names that no snapshot can hold
+are listed; none of them stops the walk.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from sojourn.format import paths
+from sojourn.format.capsule_kinds import LeftOut
+from sojourn.format.layout import TEMPORARY_PREFIX
+from sojourn.store.workspace_folders import open_folder
+from sojourn.store.workspace_known import Row, holds
+from sojourn.store.workspace_rules import GIT, OWN, Rules, rules_of
+
+CHANGED: Final = "it changed each time it was read"
+
+_SPECIAL: Final = (
+    (stat.S_ISSOCK, "it is a socket"),
+    (stat.S_ISFIFO, "it is a pipe"),
+    (stat.S_ISCHR, "it is a device"),
+    (stat.S_ISBLK, "it is a device"),
+)
+
+
+class Unread(NamedTuple):
+    """A file or link whose content must be read."""
+
+    path: str
+    found: os.stat_result
+
+
+@dataclass(slots=True)
+class Walk:
+    """What a walk found: paths that are `same` as their rows, and the rest."""
+
+    same: list[str] = field(default_factory=list[str])
+    unread: list[Unread] = field(default_factory=list[Unread])
+    empty: list[tuple[str, os.stat_result]] = field(
+        default_factory=list[tuple[str, os.stat_result]]
+    )
+    left_out: list[LeftOut] = field(default_factory=list[LeftOut])
+
+
+class _Level(NamedTuple):
+    """An open folder on the way down; `path` ends in `/`, or is empty for the root."""
+
+    handle: int
+    path: str
+    rules: Rules | None
+    fresh: bool
+    below: Iterator[str]
+    kept: list[str]
+
+
+class Walker:
+    """Walks a folder once; `rows` are what earlier readings know."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = rows
+        self._with_rules = {
+            path.rpartition("/")[0] for path in rows if path.rpartition("/")[2] in (OWN, GIT)
+        }
+        self._walk = Walk()
+
+    def walk(self, root: str) -> Walk:
+        """Everything below `root`. Raises: OSError when the root itself cannot be read."""
+        levels = [self._enter(open_folder(root), "", None, fresh=False)]
+        try:
+            while levels:
+                level = levels[-1]
+                name = next(level.below, None)
+                if name is not None:
+                    self._descend(levels, level, name)
+                    continue
+                levels.pop()
+                self._leave(level)
+                if levels:
+                    levels[-1].kept.append(level.path)
+        finally:
+            for level in levels:
+                os.close(level.handle)
+        return self._walk
+
+    def _descend(self, levels: list[_Level], level: _Level, name: str) -> None:
+        path = level.path + name
+        try:
+            handle = open_folder(name, inside=level.handle)
+        except FileNotFoundError:
+            return
+        except OSError as failure:
+            moved = failure.errno in (errno.ELOOP, errno.ENOTDIR)
+            self._leave_out(path, CHANGED if moved else unreadable(failure))
+            return
+        try:
+            levels.append(self._enter(handle, path + "/", level.rules, fresh=level.fresh))
+        except OSError as failure:
+            os.close(handle)
+            self._leave_out(path, unreadable(failure))
+
+    def _enter(self, handle: int, path: str, above: Rules | None, *, fresh: bool) -> _Level:
+        """List an open folder; its own folders are what is left to descend into."""
+        with os.scandir(handle) as listed:
+            entries = list(listed)
+        special = [entry.name for entry in entries if entry.name in (OWN, GIT)]
+        rules = above
+        if special:
+            rules, own = rules_of(above, path, special, handle)
+            fresh = fresh or (own and self._changed(entries, path))
+        if path[:-1] in self._with_rules and not special:
+            fresh = True
+        below: list[str] = []
+        kept: list[str] = []
+        rows, same = self._rows, self._walk.same
+        for entry in entries:
+            name = entry.name
+            if entry.is_dir(follow_symlinks=False):
+                below.append(name)
+                continue
+            full = path + name
+            row = rows.get(full)
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError as failure:
+                self._leave_out(full, unreadable(failure))
+                continue
+            # As `holds` says; written out, since this is asked of every file each time.
+            if (
+                row is not None
+                and not fresh
+                and row.changed == found.st_ctime_ns
+                and row.modified == found.st_mtime_ns
+                and row.size == found.st_size
+                and row.inode == found.st_ino
+                and row.mode == found.st_mode
+            ):
+                same.append(full)
+                kept.append(name)
+            elif self._take(full, name, found, rules):
+                kept.append(name)
+        names = [name for name in below if self._wanted(path + name, name, rules, folder=True)]
+        return _Level(handle, path, rules, fresh, iter(names), kept)
+
+    def _changed(self, entries: list[os.DirEntry[str]], path: str) -> bool:
+        """Whether an ignore file of this folder is not the one of the last reading."""
+        for entry in entries:
+            if entry.name in (OWN, GIT):
+                row = self._rows.get(path + entry.name)
+                if row is None or not holds(row, entry.stat(follow_symlinks=False)):
+                    return True
+        return False
+
+    def _wanted(self, path: str, name: str, rules: Rules | None, *, folder: bool) -> bool:
+        if name.startswith(TEMPORARY_PREFIX):
+            return False
+        if rules is not None and rules.ignores(path, folder=folder):
+            return False
+        reason = paths.unsafe(path)
+        if reason is not None:
+            self._leave_out(path, reason)
+        return reason is None
+
+    def _take(self, path: str, name: str, found: os.stat_result, rules: Rules | None) -> bool:
+        """Note a path that must be read, or is as it was; False when no snapshot holds it."""
+        if not self._wanted(path, name, rules, folder=False):
+            return False
+        for is_kind, reason in _SPECIAL:
+            if is_kind(found.st_mode):
+                self._leave_out(path, reason)
+                return False
+        row = self._rows.get(path)
+        if row is not None and holds(row, found):
+            self._walk.same.append(path)
+        else:
+            self._walk.unread.append(Unread(path, found))
+        return True
+
+    def _leave(self, level: _Level) -> None:
+        """Close a folder; it is an entry of its own when nothing in it is one."""
+        found = os.fstat(level.handle)
+        os.close(level.handle)
+        if level.kept or not level.path:
+            return
+        path = level.path[:-1]
+        row = self._rows.get(path)
+        if row is not None and stat.S_ISDIR(row.mode):
+            self._walk.same.append(path)
+        else:
+            self._walk.empty.append((path, found))
+
+    def _leave_out(self, path: str, reason: str) -> None:
+        self._walk.left_out.append(LeftOut(path=escaped(path), reason=reason))
+
+
+def unreadable(failure: OSError) -> str:
+    """Why something is left out that the kernel did not let us read."""
+    return f"it cannot be read ({errno.errorcode.get(failure.errno or 0, 'unknown error')})"
+
+
+def escaped(path: str) -> str:
+    """The path as text: what is not UTF-8, and control characters, as `\\xNN`."""
+    data = path.encode("utf-8", "surrogateescape")
+    text = data.decode("utf-8", "backslashreplace")
+    return "".join(
+        f"\\x{ord(letter):02x}" if ord(letter) < 32 or 127 <= ord(letter) < 160 else letter
+        for letter in text
+    )
