@@ -19,6 +19,7 @@ from sojourn.agent.places import (
     check_name,
     find_place,
     is_capsule,
+    is_other_folder,
     known_places,
     last_used,
     place_at,
@@ -105,7 +106,7 @@ class Machine:
             sandbox_for=self._sandbox,
             workspace_at=partial(workspace_in, self.state),
             network_at=network_type,
-            is_other_folder=_is_other_folder,
+            is_other_folder=is_other_folder,
             mask=Mask(secret_values(self.environment)),
         )
 
@@ -395,8 +396,3 @@ def _toolbox(tools: Sequence[Tool | Callable[..., object]]) -> Mapping[str, Tool
 def _command() -> str:
     """What the lock says about this process, without arguments that people typed."""
     return os.path.basename(sys.argv[0] or "python") + " " + " ".join(sys.argv[1:2])
-
-
-def _is_other_folder(there: str, here: str) -> bool:
-    """Whether something lies at `there` that is not the folder `here`."""
-    return os.path.lexists(there) and not (os.path.exists(there) and os.path.samefile(there, here))

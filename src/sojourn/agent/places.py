@@ -215,3 +215,8 @@ def check_apart(folder: str, workspace: str) -> None:
             state="Nothing was made.",
             hint="Choose another folder for one of them.",
         )
+
+
+def is_other_folder(there: str, here: str) -> bool:
+    """Whether something lies at `there` that is not the folder `here`."""
+    return os.path.lexists(there) and not (os.path.exists(there) and os.path.samefile(there, here))
