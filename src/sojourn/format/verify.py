@@ -3,11 +3,12 @@
 The caller gives the bytes through `CapsuleFiles`; memory stays bounded however long the log is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Protocol, cast
 
 from sojourn.errors import FormatError
-from sojourn.format import blob, layout, manifest
+from sojourn.format import blob, layout, manifest, seal
+from sojourn.format.event import Event
 from sojourn.format.failures import Code, Finding, finding, say
 from sojourn.format.manifest import FileMark
 from sojourn.format.parts import BlobRef
@@ -53,8 +54,10 @@ def verify(
     """
     marks = [] if known is None else [known]
     found: manifest.Manifest | None = None
+    data = b""
     try:
-        found = _load_manifest(files)
+        data = _manifest_bytes(files)
+        found = manifest.load(data)
     except FormatError as error:
         yield _of(error)
         if error.code in manifest.REFUSALS:
@@ -64,28 +67,35 @@ def verify(
         if manifest.access(found) == "read":
             yield finding("write_version_newer", layout.MANIFEST, 1, str(found.format.write))
     identities: list[EventId] = []
-    yield from _check_log(files, marks, identities, same_boot=same_boot)
+    last = yield from _check_log(files, marks, identities, same_boot=same_boot)
     if found is not None:
         yield from manifest.check(found, identities=identities)
+    if found is not None and found.seal is not None:
+        length = files.size(layout.TIMELINE) or 0
+        yield from seal.check(found, found.seal, last=last, length=length)
+        yield from _check_sealed_files(files, found, data)
+        yield from _check_sealed_blobs(files, found.seal)
+        return
     yield from _check_files(files, {} if found is None else found.files)
     yield from _check_blobs(files)
 
 
-def _load_manifest(files: CapsuleFiles) -> manifest.Manifest:
+def _manifest_bytes(files: CapsuleFiles) -> bytes:
     data = files.read(layout.MANIFEST, layout.MAX_MANIFEST)
     if data is None:
         code: Code = "manifest_missing"
         raise FormatError(say(code), code=code, file=layout.MANIFEST)
-    return manifest.load(data)
+    return data
 
 
 def _check_log(
     files: CapsuleFiles, marks: list[Known], identities: list[EventId], *, same_boot: bool
-) -> Iterator[Finding]:
+) -> Generator[Finding, None, Event | None]:
+    """What is wrong with the log; its last event that could be read, None without one."""
     chunks = files.log()
     if chunks is None:
         yield finding("log_missing", layout.TIMELINE)
-        return
+        return None
     items = _Items(files)
     reader = Reader(known=marks, read_blob=items.read_blob)
     for chunk in chunks:
@@ -97,6 +107,7 @@ def _check_log(
     if ending.torn is not None:
         yield finding("torn_tail", layout.TIMELINE, ending.torn.line, ending.torn.reason)
     yield from items.check(ending.rest_lines[last:], ending.rest[last:])
+    return items.last
 
 
 class _Items:
@@ -105,6 +116,7 @@ class _Items:
     def __init__(self, files: CapsuleFiles) -> None:
         self._files = files
         self._reported: set[BlobId] = set()
+        self.last: Event | None = None
 
     def check(self, numbers: Iterable[int], items: Iterable[Item]) -> Iterator[Finding]:
         for line, item in zip(numbers, items, strict=True):
@@ -112,7 +124,9 @@ class _Items:
                 yield Finding(
                     code=item.code, file=layout.TIMELINE, line=line or None, message=item.message
                 )
-            elif refs := blob.refs(item.body):
+                continue
+            self.last = item
+            if refs := blob.refs(item.body):
                 for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)):
                     yield from self._check_ref(ref, line)
 
@@ -160,6 +174,29 @@ def _check_blobs(files: CapsuleFiles) -> Iterator[Finding]:
             yield finding("blob_name", path)
         elif files.digest(path) != name:
             yield finding("blob_altered", path)
+
+
+def _check_sealed_files(
+    files: CapsuleFiles, found: manifest.Manifest, data: bytes
+) -> Iterator[Finding]:
+    there = {path for path in files.paths() if not layout.is_temporary(path)}
+    names = {*found.files, *there, layout.SUMS} - {layout.MANIFEST, layout.TIMELINE}
+    for path in sorted(names, key=_bytes):
+        size, digest = files.size(path), files.digest(path)
+        wrong = seal.check_file(found, data, path, size=size, digest=digest)
+        if wrong is not None:
+            yield wrong
+
+
+def _check_sealed_blobs(files: CapsuleFiles, under: manifest.Seal) -> Iterator[Finding]:
+    there = {name for name in files.blobs() if not layout.is_temporary(name)}
+    for name in sorted({*under.blobs, *there}, key=_bytes):
+        path = f"{layout.BLOBS}/{name}"
+        wrong = seal.check_blob(under, name, size=files.size(path), digest=files.digest(path))
+        if wrong is not None:
+            yield wrong
+    data = files.read(layout.SNAPSHOT, layout.MAX_SNAPSHOT)
+    yield from seal.check_workspace(under, data)
 
 
 def _bytes(name: str) -> bytes:
