@@ -122,7 +122,8 @@ def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) 
     if is_capsule(where):
         return place_at(ports, where)
     places = known_places(ports)
-    fitting = [place for place in places if place.name == where]
+    named = [place for place in places if place.name == where]
+    fitting = named or [p for p in places if os.path.basename(p.folder) == where]
     if len(fitting) > 1:
         raise UsageError(
             f"{len(fitting)} capsules are called {where}",

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from sojourn.errors import LimitError
+from sojourn.format.body import Head
 from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
 
 LedgerState: TypeAlias = Literal["NONE", "HOLDER", "SUSPECT"]
@@ -83,6 +84,18 @@ class PendingClaim(msgspec.Struct, frozen=True, kw_only=True):
     restore: bool = False
 
 
+class SealSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest seal that this machine made or met: its manifest, the heads then, who signed it.
+
+    `signer` is the fingerprint of the key, and stays when a later copy comes without a signature.
+    """
+
+    number: int = 0
+    manifest: str | None = None
+    signer: str | None = None
+    heads: tuple[Head, ...] = ()
+
+
 class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What a machine knows of its tenure of one capsule (docs/protocol.md#ledger).
 
@@ -101,6 +114,12 @@ class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):
     tip: LedgerTip = LedgerTip()
     reason: str = ""
     claim: PendingClaim | None = None
+    seal: SealSeen | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def sealed(self) -> SealSeen:
+        """The newest seal that is known here."""
+        return SealSeen() if isinstance(self.seal, msgspec.UnsetType) else self.seal
 
 
 def first_record(

@@ -108,6 +108,15 @@ class Hold:
         """The machine's ledger record of this capsule."""
         return self._record
 
+    def live_manifest(self) -> manifest.Manifest:
+        """The manifest of the capsule as it is now, all that was drafted being durable."""
+        return self._live_manifest()
+
+    def remember(self, record: LedgerRecord) -> None:
+        """Save this as the machine's record of the capsule. Raises: StorageError."""
+        self._ports.ledger.save(record)
+        self._record = record
+
     def configure(self, wanted: Configured) -> Event | None:
         """Draft a configuration unless it is the one in force."""
         current = self.transcript.configured
@@ -266,6 +275,7 @@ class Hold:
             epoch=self._record.epoch,
             timeline=mark,
             files=files,
+            seal=None,
         )
 
     def prompt(self) -> tuple[Prompt, Mapping[BlobId, bytes]]:

@@ -12,6 +12,7 @@ from sojourn.format.capsule_kinds import Sealed
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, Finding, finding
 from sojourn.format.manifest import FileMark, Manifest, Seal
+from sojourn.format.parts import Digest
 from sojourn.ids import BlobId
 
 VERIFY_TEXT: Final = b"""\
@@ -185,3 +186,20 @@ def check_workspace(seal: Seal, data: bytes | None) -> Iterator[Finding]:
             continue
         code: Code = "blob_size" if entry.sha256 in seal.blobs else "blob_missing"
         yield finding(code, layout.SNAPSHOT, 1, entry.sha256)
+
+
+class _Changed(msgspec.Struct, frozen=True):
+    sha256: Digest | None = None
+
+
+class _Delta(msgspec.Struct, frozen=True):
+    changed: tuple[_Changed, ...]
+
+
+def contents(delta: bytes) -> tuple[BlobId, ...]:
+    """The contents that a snapshot's delta names; none for what is no delta."""
+    try:
+        found = msgspec.json.decode(delta, type=_Delta)
+    except msgspec.MsgspecError:
+        return ()
+    return tuple(entry.sha256 for entry in found.changed if entry.sha256 is not None)

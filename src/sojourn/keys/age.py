@@ -9,7 +9,6 @@ from typing import Final, Protocol, cast
 
 from sojourn.errors import FormatError, NotFoundError, UsageError
 
-MAGIC: Final = (b"age-encryption.org/v1\n", b"-----BEGIN AGE ENCRYPTED FILE-----")
 FILE_LIMIT: Final = 1 << 20
 """Bytes of a file of recipients or identities."""
 

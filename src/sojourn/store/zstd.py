@@ -81,7 +81,7 @@ def _broken(why: str) -> FormatError:
 
 def _bomb(given: int, taken: int) -> LimitError:
     return LimitError(
-        f"the archive unpacks to more than {MAX_RATIO} times its size: {given:,} of {taken:,} bytes",
+        f"the archive unpacks to more than {MAX_RATIO} times its size ({taken:,} to {given:,})",
         code="compression_bomb",
         state="Nothing was kept.",
         hint="If you trust it, decompress it with zstd -d and give the result.",
