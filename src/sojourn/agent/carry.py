@@ -37,7 +37,7 @@ from sojourn.store.archive_file import (
 from sojourn.store.files import FolderFiles
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are done."""
+"""Told how many bytes of how many are done; of 0 when that is not known."""
 
 
 class _Bytes(Protocol):
@@ -65,6 +65,7 @@ class Exported:
     size: int
     members: int
     manifest: Manifest
+    digest: str
     new: bool
     signer: str | None
     wrapped: tuple[Wrapping, ...]
@@ -80,6 +81,7 @@ class Checked:
     findings: tuple[Finding, ...]
     refused: FormatError | None
     manifest: Manifest | None
+    digest: str
     signed: Signed | None
     log_bytes: int
     blobs: int
@@ -126,6 +128,7 @@ async def export_capsule(
         size=os.stat(wanted.file).st_size,
         members=len(sizes),
         manifest=made.manifest,
+        digest=made.digest,
         new=made.new,
         signer=signer,
         wrapped=_wrapping(wanted),
@@ -174,10 +177,35 @@ def check(
         findings=findings,
         refused=refused,
         manifest=found,
+        digest=sha256(data).hexdigest(),
         signed=signed,
         log_bytes=files.size(layout.TIMELINE) or 0,
         blobs=len(tuple(files.blobs())),
         wrapped=wrapped,
+    )
+
+
+def check_folder(folder: str, *, allowed_signers: str | None) -> Checked:
+    """The seal and signature of a capsule in a folder, whose files somebody else checks."""
+    files = FolderFiles(folder)
+    data = files.read(layout.MANIFEST, layout.MAX_MANIFEST) or b""
+    found: Manifest | None = None
+    refused: FormatError | None = None
+    signed: Signed | None = None
+    try:
+        found = manifest.load(data)
+        if found.seal is not None or allowed_signers is not None:
+            signed = check_signature(files, data, allowed_signers=allowed_signers)
+    except FormatError as error:
+        refused = error if found is not None else None
+    return Checked(
+        findings=(),
+        refused=refused,
+        manifest=found,
+        digest=sha256(data).hexdigest(),
+        signed=signed,
+        log_bytes=0,
+        blobs=0,
     )
 
 
@@ -265,7 +293,7 @@ def _write(
             written.update(data)
             write(data)
 
-        pieces = _watched(_joined(archive.write(members)), total, progress)
+        pieces = watched(_joined(archive.write(members)), total, progress)
         if wanted.compress:
             pieces = zstd.compressed(pieces, size=total)
         if recipients:
@@ -299,7 +327,8 @@ def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(held)
 
 
-def _watched(pieces: Iterable[bytes], total: int, progress: Progress | None) -> Iterator[bytes]:
+def watched(pieces: Iterable[bytes], total: int, progress: Progress | None) -> Iterator[bytes]:
+    """The same pieces, and `progress` told of each."""
     done = 0
     for piece in pieces:
         yield piece
@@ -337,6 +366,7 @@ def _unreadable(error: FormatError, wrapped: tuple[Wrapping, ...]) -> Checked:
         findings=(),
         refused=error,
         manifest=None,
+        digest="",
         signed=None,
         log_bytes=0,
         blobs=0,

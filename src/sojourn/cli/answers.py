@@ -14,10 +14,10 @@ from sojourn.cli.shapes import (
     SendAnswer,
     ShowAnswer,
     StatusAnswer,
-    VerifyAnswer,
     VersionAnswer,
     WorkLine,
 )
+from sojourn.cli.shapes_archive import ExportAnswer, ImportAnswer, SignAnswer, VerifyAnswer
 from sojourn.cli.shapes_carry import AdoptAnswer, ClaimAnswer, ExplainAnswer, ForkAnswer
 from sojourn.cli.shapes_memory import (
     MemoryDiffAnswer,
@@ -36,6 +36,8 @@ ANSWERS: Final[dict[str, object]] = {
     "doctor": DoctorAnswer,
     "explain": ExplainAnswer,
     "fork": ForkAnswer,
+    "export": ExportAnswer,
+    "import": ImportAnswer,
     "init": InitAnswer,
     "log": LogLine,
     "memory diff": MemoryDiffAnswer,
@@ -48,6 +50,7 @@ ANSWERS: Final[dict[str, object]] = {
     "scan": ScanAnswer,
     "send": SendAnswer,
     "show": ShowAnswer,
+    "sign": SignAnswer,
     "status": StatusAnswer,
     "verify": VerifyAnswer,
     "version": VersionAnswer,

@@ -57,7 +57,12 @@ COMMANDS: Final[dict[str, Listed]] = {
     "memory log": Listed("sojourn.cli.memory:log", "List the edits of the notes.", "Look"),
     "memory diff": Listed("sojourn.cli.memory:diff", "Compare the notes at two events.", "Look"),
     "memory edit": Listed("sojourn.cli.memory:edit", "Edit the notes.", "Run"),
-    "verify": Listed("sojourn.cli.verify:command", "Check every byte of a capsule.", "Trust"),
+    "export": Listed("sojourn.cli.export:command", "Write a capsule to one file.", "Carry"),
+    "import": Listed("sojourn.cli.importing:command", "Take a capsule in from a file.", "Carry"),
+    "sign": Listed("sojourn.cli.sign:command", "Sign an archive with an SSH key.", "Carry"),
+    "verify": Listed(
+        "sojourn.cli.verify:command", "Check every byte of a capsule or archive.", "Trust"
+    ),
     "scan": Listed("sojourn.cli.scan:command", "Find likely secrets in a capsule.", "Trust"),
     "completion": Listed(
         "sojourn.cli.completion:command", "Print completion for your shell.", "Tidy"
