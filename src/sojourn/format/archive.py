@@ -128,7 +128,7 @@ def write(members: Iterable[tuple[str, int, Iterable[bytes]]]) -> Iterator[bytes
     yield _END
 
 
-def read(pieces: Iterable[bytes]) -> Iterator[Member | bytes]:
+def read(pieces: Iterable[bytes], *, limit: int = MAX_MEMBERS) -> Iterator[Member | bytes]:
     """Each member and after it its content, in pieces; nothing is given that is not in its form.
 
     A member's last piece may come before it is known whether what follows is sound: whoever keeps
@@ -141,8 +141,8 @@ def read(pieces: Iterable[bytes]) -> Iterator[Member | bytes]:
         if found.path <= before:
             _refuse("archive_order", source.at, found.path)
         before, count = found.path, count + 1
-        if count > MAX_MEMBERS:
-            _refuse("archive_too_many", source.at, f"{MAX_MEMBERS:,}")
+        if count > limit:
+            _refuse("archive_too_many", source.at, f"{limit:,}")
         if not found.path.startswith(f"{layout.BLOBS}/"):
             above = found.path.split("/")[:-1]
             if any("/".join(above[:depth]) in files for depth in range(1, len(above) + 1)):
