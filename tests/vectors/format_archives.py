@@ -92,7 +92,12 @@ vector("cut_before_the_end", "No end.", tar(A, B, end=b""), "archive_cut")
 vector("half_an_end", "Half an end.", tar(A, B, end=bytes(512)), "archive_cut")
 vector("more_after_the_end", "One more byte.", tar(A, B) + b"\0", "archive_trailing")
 vector("second_archive", "An archive after the archive.", tar(A) + tar(B), "archive_trailing")
-vector("half_end_then_member", "One block of zeros ends nothing.", tar(A, bytes(512), B), "archive_header")
+vector(
+    "half_end_then_member",
+    "One block of zeros ends nothing.",
+    tar(A, bytes(512), B),
+    "archive_header",
+)
 vector("padding", "What fills up is zero.", tar(A[:-1] + b"x", B), "archive_padding")
 vector("wrong_sum", "The sum fits.", edited(100, b"0000755", sums=False), "archive_header")
 vector("other_mode", "Every mode is 0644.", edited(100, b"0000755"), "archive_header")
@@ -103,7 +108,9 @@ vector("user_name", "Nor a user's name.", edited(265, b"root"), "archive_header"
 vector("device", "Nor a device.", edited(329, b"0000000"), "archive_header")
 vector("prefix", "Paths are not split.", edited(345, b"memory"), "archive_header")
 vector("gnu", "The form is ustar.", edited(257, b"ustar  \0"), "archive_empty")
-vector("size_in_binary", "Sizes are octal.", edited(124, b"\x80" + bytes(10) + b"\1"), "archive_header")
+vector(
+    "size_in_binary", "Sizes are octal.", edited(124, b"\x80" + bytes(10) + b"\1"), "archive_header"
+)
 vector("size_with_spaces", "With zeros in front.", edited(124, b"          1"), "archive_header")
 vector("bytes_after_the_path", "Nothing stands after a path.", edited(20, b"x"), "archive_path")
 for name, kind in (
@@ -147,17 +154,27 @@ for name, path in (
     ("slash_at_the_end", "environment/x/"),
 ):
     data = member(path, b"x")
-    vector(f"path_{name}", "Paths are those of a capsule.", tar(data), *(
-        ["archive_pax"] if name == "letter" else ["archive_path"]
-    ))
+    vector(
+        f"path_{name}",
+        "Paths are those of a capsule.",
+        tar(data),
+        *(["archive_pax"] if name == "letter" else ["archive_path"]),
+    )
 vector("path_not_ascii", "Bytes of a path are ASCII.", edited(0, b"VERIFY\xc3"), "archive_path")
 vector("not_sorted", "Members are sorted.", tar(B, A), "archive_order")
 vector("twice", "Each stands there once.", tar(A, A), "archive_order")
-vector("other_content_twice", "Also with another content.", tar(A, member("SHA256SUMS", b"b")), "archive_order")
+vector(
+    "other_content_twice",
+    "Also with another content.",
+    tar(A, member("SHA256SUMS", b"b")),
+    "archive_order",
+)
 vector(
     "file_in_a_file",
     "No path lies in a member.",
-    tar(member("environment/a", b""), member("environment/a-b", b""), member("environment/a/c", b"")),
+    tar(
+        member("environment/a", b""), member("environment/a-b", b""), member("environment/a/c", b"")
+    ),
     "archive_path",
 )
 vector(
@@ -193,16 +210,58 @@ vector(
     promised(BLOB, 2**40),
     "archive_cut",
 )
-vector("pax_not_needed", "No extended header that says what fits.", tar(pax(record("path", "VERIFY.txt"), "VERIFY.txt")), "archive_pax")
-vector("pax_size_not_needed", "Nor a size that fits.", tar(pax(record("size", "1"), "VERIFY.txt")), "archive_pax")
-vector("pax_other_key", "Nor any other key.", tar(pax(record("mtime", "1") + record("path", LONG))), "archive_pax")
+vector(
+    "pax_not_needed",
+    "No extended header that says what fits.",
+    tar(pax(record("path", "VERIFY.txt"), "VERIFY.txt")),
+    "archive_pax",
+)
+vector(
+    "pax_size_not_needed",
+    "Nor a size that fits.",
+    tar(pax(record("size", "1"), "VERIFY.txt")),
+    "archive_pax",
+)
+vector(
+    "pax_other_key",
+    "Nor any other key.",
+    tar(pax(record("mtime", "1") + record("path", LONG))),
+    "archive_pax",
+)
 vector("pax_twice", "Nor a key twice.", tar(pax(record("path", LONG) * 2)), "archive_pax")
-vector("pax_other_path", "The header goes on with the path's beginning.", tar(pax(record("path", LONG), "VERIFY.txt")), "archive_pax")
-vector("pax_wrong_length", "A record has its length.", tar(pax(b"9" + record("path", LONG)[1:])), "archive_pax")
-vector("pax_up", "A long path is a path of a capsule, too.", tar(pax(record("path", "../" + LONG), "../" + LONG)), "archive_path")
-vector("pax_huge", "An extended header is short.", tar(pax(record("comment", "x" * 4000))), "archive_pax")
-vector("pax_of_a_link", "It stands before a file.", tar(pax(record("path", LONG))[:1024], member("x", b"", type=tarfile.SYMTYPE)), "archive_type")
-vector("pax_alone", "Something follows it.", tar(pax(record("path", LONG))[:1024]), "archive_header")
+vector(
+    "pax_other_path",
+    "The header goes on with the path's beginning.",
+    tar(pax(record("path", LONG), "VERIFY.txt")),
+    "archive_pax",
+)
+vector(
+    "pax_wrong_length",
+    "A record has its length.",
+    tar(pax(b"9" + record("path", LONG)[1:])),
+    "archive_pax",
+)
+vector(
+    "pax_up",
+    "A long path is a path of a capsule, too.",
+    tar(pax(record("path", "../" + LONG), "../" + LONG)),
+    "archive_path",
+)
+vector(
+    "pax_huge",
+    "An extended header is short.",
+    tar(pax(record("comment", "x" * 4000))),
+    "archive_pax",
+)
+vector(
+    "pax_of_a_link",
+    "It stands before a file.",
+    tar(pax(record("path", LONG))[:1024], member("x", b"", type=tarfile.SYMTYPE)),
+    "archive_type",
+)
+vector(
+    "pax_alone", "Something follows it.", tar(pax(record("path", LONG))[:1024]), "archive_header"
+)
 live = {path: data for path, data in capsule().items() if path not in ("SHA256SUMS", "VERIFY.txt")}
 live[MANIFEST] = live_manifest()
 vector("live_capsule", "An archive holds a sealed capsule.", whole(live), "archive_live")

@@ -1,6 +1,6 @@
 """`sojourn export`: write a capsule to one file."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -9,14 +9,18 @@ from sojourn.cli.group import Command
 from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
 
+if TYPE_CHECKING:
+    from sojourn.agent import Place
+    from sojourn.agent.carry import Exported
+
 
 @click.command(
     "export",
     cls=Command,
     examples=[
         "sojourn export research",
-        "sojourn export research -o research.tar.zst --zstd --sign ~/.ssh/id_ed25519",
-        "sojourn export research --encrypt-to age1... --purpose share --without-workspace",
+        "sojourn export research --zstd --sign ~/.ssh/id_ed25519",
+        "sojourn export research --purpose share --encrypt-to age1...",
     ],
 )
 @capsule_argument()
@@ -70,9 +74,7 @@ def command(
     import os
 
     from sojourn.agent.carry import Wanted, export_capsule
-    from sojourn.cli.carrying import Noting, progress, said_of, seal_shape
-    from sojourn.cli.people import counted, size
-    from sojourn.cli.shapes_archive import ExportAnswer
+    from sojourn.cli.carrying import Noting, progress
 
     machine, place = find(capsule)
     voice = Voice(settings)
@@ -87,13 +89,19 @@ def command(
         force=force,
     )
     watching = progress(voice, "writing")
-    made = asyncio.run(
-        export_capsule(machine, place, wanted, observer=Noting(voice), progress=watching)
-    )
+    making = export_capsule(machine, place, wanted, observer=Noting(voice), progress=watching)
+    _say(voice, place, asyncio.run(making), recipients=len(encrypt_to))
+
+
+def _say(voice: Voice, place: "Place", made: "Exported", *, recipients: int) -> None:
+    from sojourn.cli.carrying import said_of, seal_shape
+    from sojourn.cli.people import counted, size
+    from sojourn.cli.shapes_archive import ExportAnswer
+
     seal = seal_shape(made.manifest, made.digest)
     if seal is None:
         raise RuntimeError("an export without a seal")
-    if settings.json:
+    if voice.settings.json:
         voice.answer(
             ExportAnswer(
                 capsule=shape_of(place),
@@ -113,5 +121,5 @@ def command(
     voice.talk(Painted(place.name, "name"), f"  {what}{'' if made.new else ', as sealed before'}")
     if made.signer is not None:
         voice.talk(f"signed with {made.signer}")
-    if encrypt_to:
-        voice.talk(f"encrypted to {counted(len(encrypt_to), 'recipient')}")
+    if recipients:
+        voice.talk(f"encrypted to {counted(recipients, 'recipient')}")

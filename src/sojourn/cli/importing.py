@@ -65,7 +65,7 @@ def command(
     voice = Voice(settings)
 
     def accept(arrival: "Arrival") -> bool:
-        if not settings.json:
+        if not (settings.json or (settings.quiet and yes)):
             _report(voice, arrival)
         answer = True if yes else confirmed(voice, "Keep it?")
         if answer is None:
@@ -164,7 +164,7 @@ def _report(voice: Voice, arrival: "Arrival") -> None:
         row("tools", ", ".join(spec.name for spec in configured[1].tools) or "none")
         system = configured[1].system
         text = system if isinstance(system, str) else system.preview
-        for line in text.splitlines()[:PROMPT_LINES]:
+        for line in list(filter(str.strip, text.splitlines()))[:PROMPT_LINES]:
             row("is told", line)
     if found.environment.env:
         row("sets", ", ".join(sorted(found.environment.env)))

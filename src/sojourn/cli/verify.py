@@ -180,5 +180,8 @@ def _print(voice: Voice, answer: "VerifyAnswer") -> None:
         return
     wrong = counted(len(answer.failures), "thing")
     voice.data(Painted("not sound", "bad"), f"  {name}: {wrong} wrong, in {what}")
+    if os.path.isfile(answer.capsule.folder):
+        voice.talk("Nothing was changed. `sojourn import` will not take it.")
+        return
     voice.talk("Nothing was changed. It opens for reading and will not run.")
     voice.talk(f"What can be read:  sojourn log {name}    What to do:  sojourn doctor {name}")

@@ -94,7 +94,7 @@ def remember(hold: Hold, made: Seal, *, signer: str | None) -> None:
         heads=found.timeline.heads,
     )
     if record.sealed != seen:
-        hold.remember(msgspec.structs.replace(record, seal=seen))
+        hold.save_record(msgspec.structs.replace(record, seal=seen))
 
 
 def members(made: Seal, files: Contents, *, signature: bytes | None) -> Iterator[Content]:

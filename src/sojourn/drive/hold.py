@@ -112,7 +112,7 @@ class Hold:
         """The manifest of the capsule as it is now, all that was drafted being durable."""
         return self._live_manifest()
 
-    def remember(self, record: LedgerRecord) -> None:
+    def save_record(self, record: LedgerRecord) -> None:
         """Save this as the machine's record of the capsule. Raises: StorageError."""
         self._ports.ledger.save(record)
         self._record = record
