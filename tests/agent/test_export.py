@@ -15,6 +15,7 @@ import pytest
 from agent.stage import Stage
 from sojourn.agent import carry
 from sojourn.agent.carry import Exported, Wanted
+from sojourn.agent.trust import scan
 from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
 from sojourn.format import layout, manifest
 from sojourn.format.capsule_kinds import Sealed
@@ -184,6 +185,21 @@ def test_what_is_missing_is_said_before_anything_is_sealed(stage: Stage) -> None
     with pytest.raises(NotFoundError):
         export(stage, "no/folder/box.tar")
     assert stage.bodies(Sealed) == [] and left(stage) == []
+
+
+def test_what_is_likely_a_secret_stops_it_until_it_is_accepted(stage: Stage) -> None:
+    token = "ghp_" + "aB3" * 12
+    stage.run(f"my token is {token}")
+    with pytest.raises(FormatError) as refused:
+        export(stage)
+    assert (refused.value.code, refused.value.file) == ("secrets_found", layout.TIMELINE)
+    assert refused.value.line == 1 + next(
+        at for at, event in enumerate(stage.events()) if token in repr(event.body)
+    )
+    assert token not in refused.value.message + refused.value.hint
+    assert stage.bodies(Sealed) == [] and left(stage) == []
+    found = [one.id for one in scan(stage.make())]
+    assert export(stage, accept=found).new
 
 
 def test_a_copy_is_not_exported(stage: Stage) -> None:

@@ -1,6 +1,7 @@
 """Encryption: opened by the age program, and it opens what age wrote."""
 
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,7 @@ def test_a_changed_byte_is_never_taken_for_the_text(
 def test_what_fails_on_either_side_is_what_the_caller_sees(tmp_path: Path) -> None:
     _, recipient = new_identity(tmp_path)
 
-    def broken() -> "object":
+    def broken() -> Iterator[bytes]:
         yield b"x"
         raise SojournError("the disk")
 
@@ -112,6 +113,6 @@ def test_what_fails_on_either_side_is_what_the_caller_sees(tmp_path: Path) -> No
         raise SojournError("no room")
 
     with pytest.raises(SojournError, match="the disk"):
-        age.encrypted(broken(), age.recipients([recipient]), lambda _: None)  # type: ignore[arg-type]
+        age.encrypted(broken(), age.recipients([recipient]), lambda _: None)
     with pytest.raises(SojournError, match="no room"):
         age.encrypted([b"x"], age.recipients([recipient]), full)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place
+from sojourn.agent.trust import refuse_secrets
 from sojourn.drive import export
 from sojourn.drive.export import Purpose
 from sojourn.drive.observe import Observer, Unwatched
@@ -46,12 +47,16 @@ class _Bytes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """How an archive is to be made; `sign` is a key's file, `encrypt_to` are recipients."""
+    """How an archive is to be made; `sign` is a key's file, `encrypt_to` are recipients.
+
+    `accept` are ids of likely secrets that may leave.
+    """
 
     file: str
     purpose: Purpose = "backup"
     sign: str | None = None
     encrypt_to: Sequence[str] = ()
+    accept: Sequence[str] = ()
     without_workspace: bool = False
     compress: bool = False
     force: bool = False
@@ -113,7 +118,11 @@ async def export_capsule(
     async with hold_capsule(machine.ports, place.folder, observer=observer or Unwatched()) as hold:
         files = FolderFiles(place.folder)
         made = await export.seal_capsule(
-            hold, files, purpose=wanted.purpose, without_workspace=wanted.without_workspace
+            hold,
+            files,
+            purpose=wanted.purpose,
+            without_workspace=wanted.without_workspace,
+            check=lambda blobs: refuse_secrets(files, blobs, accepted=wanted.accept),
         )
         signed = None if wanted.sign is None else _sign(made.data, wanted.sign)
         members = export.members(made, files, signature=signed)

@@ -49,6 +49,12 @@ if TYPE_CHECKING:
     multiple=True,
     help="Encrypt it with age, to an age or SSH public key or a file of them; may be repeated.",
 )
+@click.option(
+    "--accept",
+    metavar="ID",
+    multiple=True,
+    help="Let a likely secret go that `scan` names so; may be repeated.",
+)
 @click.option("--without-workspace", is_flag=True, help="Leave the files' contents out.")
 @click.option("-z", "--zstd", "compress", is_flag=True, help="Compress it.")
 @click.option("--force", is_flag=True, help="Replace FILE when it is there.")
@@ -60,15 +66,17 @@ def command(
     purpose: Literal["backup", "share"],
     sign: str | None,
     encrypt_to: tuple[str, ...],
+    accept: tuple[str, ...],
     without_workspace: bool,
     compress: bool,
     force: bool,
 ) -> None:
     """Seal CAPSULE and write it to FILE: one tar archive that stock tools open and check.
 
-    Only the machine that holds the capsule exports it, while nothing runs it. The file is read back
-    and compared before it has its name. A capsule that did not change gives the same bytes again,
-    unless they are encrypted. The archive says in VERIFY.txt how to check it without sojourn.
+    Only the machine that holds the capsule exports it, while nothing runs it. What is likely a
+    secret stops it. The file is read back and compared before it has its name. A capsule that did
+    not change gives the same bytes again, unless they are encrypted. The archive says in VERIFY.txt
+    how to check it without sojourn.
     """
     import asyncio
     import os
@@ -84,6 +92,7 @@ def command(
         purpose=purpose,
         sign=sign,
         encrypt_to=encrypt_to,
+        accept=accept,
         without_workspace=without_workspace,
         compress=compress,
         force=force,

@@ -1,6 +1,6 @@
 """Seals a held capsule and gives the members of its archive (docs/format.md#sealing)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Literal, Protocol, TypeAlias
@@ -47,16 +47,23 @@ class Seal:
 
 
 async def seal_capsule(
-    hold: Hold, files: Contents, *, purpose: Purpose, without_workspace: bool
+    hold: Hold,
+    files: Contents,
+    *,
+    purpose: Purpose,
+    without_workspace: bool,
+    check: Callable[[Collection[str]], None],
 ) -> Seal:
     """Seal the capsule: append `sealed` unless nothing changed since the last such seal.
 
-    Nothing may be appended between this and the end of the export. Raises: FormatError
+    `check` gets the names of the blobs that go along and raises when they may not, before anything
+    is appended. Nothing may be appended between this and the end of the export. Raises: FormatError
     `blob_missing` when contents of the workspace are not there; StorageError.
     """
     await hold.refresh()
     survey = _surveyed(hold)
     blobs = _blobs(files, survey, without_workspace=without_workspace)
+    check(blobs)
     last = survey.last
     body = None if last is None else last.body
     seen = hold.record.sealed
