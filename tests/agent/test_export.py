@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import tarfile
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +223,34 @@ def test_the_end_of_an_interrupted_export_is_no_file(stage: Stage) -> None:
         asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted, progress=interrupt))
     assert left(stage) == []
     assert not export(stage).new
+
+
+@pytest.mark.parametrize("options", [{}, {"compress": True}, {"encrypt_to": ["key.pub"]}])
+def test_what_the_disk_gives_back_is_compared_before_the_file_has_its_name(
+    stage: Stage, key: Path, options: dict[str, Any]
+) -> None:
+    large = random.Random(1).randbytes(4 << 20)
+    (stage.capsule / layout.BLOBS / sha256(large).hexdigest()).write_bytes(large)
+    spoilt: list[str] = []
+
+    def spoil(_done: int, _total: int) -> None:
+        (half,) = [n for n in os.listdir(stage.folder) if n.startswith(".sojourn-")]
+        path = stage.folder / half
+        if path.stat().st_size > 1000 and not spoilt:
+            with path.open("r+b") as file:
+                file.seek(1000)
+                byte = file.read(1)
+                file.seek(1000)
+                file.write(bytes([byte[0] ^ 1]))
+            spoilt.append(half)
+
+    if "encrypt_to" in options:
+        options = {"encrypt_to": [f"{key}.pub"]}
+    wanted = Wanted(file=str(stage.folder / "box.tar"), **options)
+    with pytest.raises(FormatError):
+        asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted, progress=spoil))
+    assert spoilt
+    assert left(stage) == []
 
 
 def test_garbage_among_the_blobs_that_is_collected_is_a_change(stage: Stage) -> None:
