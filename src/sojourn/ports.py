@@ -100,7 +100,6 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of what is open."""
-        ...
 
 
 class Ledger(Protocol):

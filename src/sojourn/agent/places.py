@@ -70,11 +70,13 @@ def record_of(ports: Ports, capsule: CapsuleId) -> LedgerRecord | None:
 
 
 def known_places(ports: Ports) -> tuple[Place, ...]:
-    """Every capsule that this machine's ledger knows and whose folder exists, by name."""
+    """Every capsule that this machine holds, held or imported, and whose folder exists, by name."""
     found: list[Place] = []
     for capsule in ports.ledger.capsules():
         record = record_of(ports, capsule)
-        if record is not None and record.state != "NONE" and is_capsule(record.folder):
+        if record is None or (record.state == "NONE" and not record.sealed.number):
+            continue
+        if is_capsule(record.folder):
             found.append(place_at(ports, record.folder))
     return tuple(sorted(found, key=lambda place: (place.name, place.folder)))
 

@@ -122,7 +122,7 @@ def _answer(done: "Imported") -> "ImportAnswer":
         signature=signature_shape(arrival.signed),
         doubts=tuple(FaultShape(code=doubt, message=DOUBTS[doubt]) for doubt in arrival.doubts),
         holder=found.manifest.holder,
-        epoch=found.folded.ending.epoch,
+        epoch=found.epoch,
         machines=len(found.machines),
         events=found.folded.ending.events,
         size=arrival.size,
@@ -153,7 +153,7 @@ def _report(voice: Voice, arrival: "Arrival") -> None:
     row("capsule", found.manifest.capsule)
     row("sealed", said_of(seal) if seal is not None else "no")
     row("signed by", *signed_by(signature_shape(arrival.signed)))
-    row("holder", f"{found.manifest.holder}, epoch {ending.epoch}")
+    row("holder", f"{found.manifest.holder}, epoch {found.epoch}")
     since, last = ago(found.first_time), ago(found.folded.last_time)
     by = counted(len(found.machines), "machine")
     row("log", f"{counted(ending.events, 'event')} by {by}, from {since} to {last}")

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.core.seals import SealSeen
 from sojourn.errors import LimitError
-from sojourn.format.body import Head
 from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
 
 LedgerState: TypeAlias = Literal["NONE", "HOLDER", "SUSPECT"]
@@ -82,18 +82,6 @@ class PendingClaim(msgspec.Struct, frozen=True, kw_only=True):
     forced: bool = False
     reason: str = ""
     restore: bool = False
-
-
-class SealSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest seal that this machine made or met: its manifest, the heads then, who signed it.
-
-    `signer` is the fingerprint of the key, and stays when a later copy comes without a signature.
-    """
-
-    number: int = 0
-    manifest: str | None = None
-    signer: str | None = None
-    heads: tuple[Head, ...] = ()
 
 
 class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from sojourn.core.tenure import SealSeen
+from sojourn.core.seals import SealSeen
 from sojourn.drive.hold import Hold
 from sojourn.errors import FormatError
 from sojourn.format import blob, index, layout, manifest, seal

@@ -10,7 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from sojourn.core.tenure import LedgerRecord, SealSeen
+from sojourn.core.seals import SealSeen
+from sojourn.core.tenure import LedgerRecord
 from sojourn.drive.reading import Folded, fold_capsule
 from sojourn.errors import FormatError
 from sojourn.format import environment, layout, snapshot
@@ -53,6 +54,13 @@ class Arrived:
     workspace_bytes: int
     machines: tuple[MachineId, ...]
     first_time: str | None
+
+    @property
+    def epoch(self) -> Epoch:
+        """The highest epoch of the capsule that log or manifest name."""
+        capsule = self.manifest.capsule
+        logged = self.folded.ending.epochs.get(capsule, self.manifest.epoch)
+        return max(logged, self.manifest.epoch)
 
 
 def arrived(store: Store) -> Arrived:
@@ -107,7 +115,7 @@ def doubts(
     seen = record.sealed
     known = {head.id for head in seen.heads} | ({record.tip.last} - {None})
     made: list[Doubt] = []
-    newer = seen.number > found.seal.number or record.floor > found.folded.ending.epoch
+    newer = seen.number > found.seal.number or record.floor > found.epoch
     if newer or not _holds(arrived_in, {id for id in known if id is not None}):
         made.append("older_copy")
     if seen.signer is not None and signed is None:
@@ -131,7 +139,7 @@ def record_after(
 
     A record that holds the capsule goes on doing so, unless something speaks against the archive.
     """
-    epoch = Epoch(max(found.folded.ending.epoch, found.manifest.epoch))
+    epoch = found.epoch
     if before is None:
         before = LedgerRecord(
             capsule=found.manifest.capsule,
