@@ -1,8 +1,15 @@
 """Names the first failure of a capsule, as NAME FILE LINE, or says `sound`: docs/format.md in a page of plain Python.
 Use: python3 verify_capsule.py FOLDER [--same-boot]; takes the tables of shapes and patterns from format.md beside it."""
-import hashlib, itertools, json, re, sys; from pathlib import Path
+import hashlib
+import itertools
+import json
+import re
+import sys
+from pathlib import Path
+
 MANIFEST, LOG, BLOBS, PLACE = "manifest.json", "memory/timeline_events.jsonl", "artifacts/blobs/", ("machine", "incarnation", "seq")
-FIXED = {"artifacts/snapshot.json", "environment/spec.json", "memory/vector_index/index.json", "memory/working_memory.md"}
+SNAPSHOT, INDEX, SIGNATURE = "artifacts/snapshot.json", "memory/vector_index/index.json", "manifest.json.sig"
+FIXED = {SNAPSHOT, INDEX, "environment/spec.json", "memory/working_memory.md"}
 PAGE, FOLDER = Path(__file__).with_name("format.md").read_text("utf-8"), Path(sys.argv[1])
 SHAPE, PATTERN = (dict(row.split(" ", 1) for row in re.search(f"```{b}\n(.*?)\n```", PAGE, re.S)[1].split("\n")) for b in ("shapes", "patterns"))
 START = {"id": None, "seq": -1, "batch": -1, "epoch": 0, "clock": 0, "chain": None, "of": None, "at": (0, "", "", 0, "")}
@@ -35,7 +42,7 @@ def fits(v, t, refs):  # format.md#kinds: is it of the shape? Collects the refer
     if t in SHAPE: return isinstance(v, dict) and all(fits(v[n.strip("?")], k, refs) if n.strip("?") in v else n[-1] == "?"
                                                       for n, k in (field.split(":") for field in SHAPE[t].split()))
     return matches(t, v) if t in PATTERN else {"s": isinstance(v, str), "b": isinstance(v, bool), "i": i, "p": i and v > 0,
-                                               "f": i or isinstance(v, float) and v >= 0}.get(t, v in t.split("|"))
+                                               "f": i or (isinstance(v, float) and v >= 0)}.get(t, v in t.split("|"))
 def contents(text):  # format.md#snapshots: what a delta names
     data = blob(text) if isinstance(text, dict) else text.encode(errors="surrogatepass"); need(too_long=len(data) <= 2**26)
     delta = strict(data) if isinstance(text, str) or digest(data) == text["sha256"] else {"changed": [], "gone": []}
@@ -52,20 +59,20 @@ def event(line):  # format.md#events
         body = strict(blob(body["large"]))
     kind, chain = h["kind"] if h["kind"] in SHAPE else "Unknown", (h["machine"], h["incarnation"])
     need(body_malformed=fits(body, "Body", refs) and fits(body, kind, refs))
-    h |= {"id": digest(text[end + 10:stop].encode()), "heads": body.get("heads", []) if "heads" in SHAPE[kind] else []}
+    h |= {"id": digest(text[end + 10:stop].encode()), "heads": body.get("heads", []) if "heads" in SHAPE[kind] else [], "said": body}
     h |= {"refs": sorted(refs, key=lambda ref: (ref["sha256"], ref["size"])), "deltas": [body["delta"]] if kind == "snapshot" else []}
     return h | {"chain": chain, "at": (h["clock"], *chain, h["seq"], h["id"]), "from": body.get({"forked": "parent", "claimed": "capsule"}.get(kind))}
 def place(h):  # format.md#identity, #chains, #order
     was, seq, chain, epoch, new = tips.get(h["chain"], START), h["seq"], h["chain"], h["epoch"], h["kind"] in ("created", "forked")
     h["of"] = was["of"] or (h["id"] if new else h["from"] or made[0] if made else None)
-    need(duplicate_event=ids.get((*chain, seq)) != h["id"], identity_second=not (ids and (h["kind"] == "created" or seq and h["from"])),
+    need(duplicate_event=ids.get((*chain, seq)) != h["id"], identity_second=not (ids and (h["kind"] == "created" or (seq and h["from"]))),
          identity_missing=ids or (h["kind"], seq, h["prev"]) == ("created", 0, None), equivocation=seq > was["seq"],
          chain_gap=seq == was["seq"] + 1, chain_broken=h["prev"] == was["id"], epoch_order=epoch >= was["epoch"],
          divergence=epochs.get((h["of"], epoch), chain) == chain, batch_wrong=h["batch"] in (seq, was["batch"]),
          clock_order=h["clock"] > was["clock"], clock_jump=h["clock"] - last["at"][0] <= 2**20, file_order=h["at"] > last["at"],
          heads_missing=seq or not ids or h["heads"], head_unknown=all(ids.get(tuple(x[k] for k in PLACE)) == x["id"] for x in h["heads"]),
          identity_unknown=h["from"] in [None, *made]); made.extend([h["id"]] * new)
-    for ref in itertools.chain(h["refs"], (entry for text in h["deltas"] for entry in contents(text))): blob(ref)
+    for ref in itertools.chain(h["refs"], (entry for text in h["deltas"] for entry in contents(text) if not slim)): blob(ref)
 def torn(name, rest, seen=()):  # format.md#torn-tail: may all that can be read be of the append in progress?
     for line in rest[:-1]:
         try: h = event(line)
@@ -74,12 +81,20 @@ def torn(name, rest, seen=()):  # format.md#torn-tail: may all that can be read 
         seen = {*seen, (h["chain"], h["batch"], begun)}
     return (matches("torn", name) and "--same-boot" not in sys.argv and start >= mark["length"] and len(seen) < 2
             and all(begun for _, _, begun in seen) and len(data) - start <= 2**24)
+def sums(lines): return "".join(f"{lines[path]}  {path}\n" for path in sorted(lines)).encode()
+def sealed(m, files, blobs, event, said):  # format.md#sealing: the marks of all files of a sealed capsule
+    lines, fits = {p: x["sha256"] for p, x in {**files, LOG: m["timeline"]}.items()} | {BLOBS + x: x for x in blobs}, last["kind"] == "sealed"
+    fits = fits and last["id"] == event and all(last["said"].get(k) == said.get(k) for k in ("number", "previous", "purpose", "without_workspace"))
+    fits = fits and {*FIXED, "VERIFY.txt"} <= {*files} and not {"SHA256SUMS", SIGNATURE} & {*files} and digest(sums(lines)) == said["sums"]
+    need(seal_wrong=fits and files[INDEX]["sha256"] == digest(b'{"entries":[],"format":"sojourn.index/1"}\n'))
+    text = sums({**lines, MANIFEST: digest(read(MANIFEST))}); marks = {**files, "SHA256SUMS": {"size": len(text), "sha256": digest(text)}}
+    return marks | {BLOBS + x: {"size": size, "sha256": x} for x, size in blobs.items()}
 try:
-    need(None, manifest_missing=MANIFEST in there); need(too_long=len(read(MANIFEST)) <= 2**24); m = strict(read(MANIFEST))
+    need(None, manifest_missing=MANIFEST in there); need(too_long=len(read(MANIFEST)) <= 2**26); m = strict(read(MANIFEST))
     form = m.get("format") if isinstance(m, dict) else m; need(manifest_malformed=fits(form, "Format", [])); need(format_unknown=form["name"] == "sojourn.capsule")
     need(read_version_newer=form["read"] < 2, manifest_malformed=fits(m, "Manifest", []))
-    need(feature_unknown=not m["features"]["required"], path_unsafe=all(matches("path", path) for path in m["files"]),
-         write_version_newer=form["write"] < 2)
+    seal = m.get("seal"); slim = bool(seal and seal.get("without_workspace")); need(feature_unknown=not m["features"]["required"], path_unsafe=all(matches("path", path) for path in m["files"]),
+                               manifest_malformed=not seal or all(matches("h", x) for x in seal["blobs"]), write_version_newer=form["write"] < 2)
     where, mark, data = LOG, m["timeline"], read(LOG); need(None, log_missing=LOG in there)
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try: h = event(line); place(h)
@@ -90,11 +105,19 @@ try:
     need(None, log_shorter=start >= mark["length"], log_replaced=heads == (mark["heads"], mark["length"]),
          log_altered=digest(data[:mark["length"]]) == mark["sha256"])
     where = MANIFEST; need(identity_unknown=m["capsule"] in made)
-    for where in sorted({*there, *FIXED, *m["files"]} - {MANIFEST, LOG}, key=lambda path: (path.startswith(BLOBS), path.encode(errors="surrogateescape"))):
-        mark, data, name = m["files"].get(where, {}), read(where), where.removeprefix(BLOBS)
-        if name != where: need(None, blob_name=matches("h", name), blob_altered=digest(data) == name); continue
-        other = "derived_altered" if mark.get("derived") else "file_edited" if matches("edited", where) else "file_altered"
-        same = not mark or data is not None and (mark["size"], mark["sha256"]) == (len(data), digest(data))
-        need(None, file_missing=data is not None or where not in FIXED, file_unlisted=mark or where in FIXED, **{other: same})
+    where = LOG if seal and len(data) > mark["length"] else MANIFEST; need(None, log_longer=where == MANIFEST)
+    marks = sealed(m, m["files"], seal["blobs"], seal["event"], seal) if seal else m["files"]
+    skip = {MANIFEST, LOG, SIGNATURE} if seal else {MANIFEST, LOG}
+    for where in sorted({*there, *FIXED, *marks} - skip, key=lambda path: (path.startswith(BLOBS), path.encode(errors="surrogateescape"))):
+        mark, data, name = marks.get(where, {}), read(where), where.removeprefix(BLOBS)
+        size, same = data is not None and len(data), data is not None and mark.get("sha256") == digest(data)
+        if name != where and not seal: need(None, blob_name=matches("h", name), blob_altered=digest(data) == name); continue
+        if name != where: need(None, file_surplus=mark, blob_missing=data is not None, blob_size=size == mark.get("size"), blob_altered=same); continue
+        other = "file_altered" if seal else "derived_altered" if mark.get("derived") else "file_edited" if matches("edited", where) else "file_altered"
+        need(None, file_missing=seal or data is not None or where not in FIXED, **{"file_surplus" if seal else "file_unlisted": mark or (not seal and where in FIXED)})
+        need(None, **{other: not mark or (same and size == mark["size"])})
+    where = SNAPSHOT
+    for x in strict(read(where))["entries"] if seal and not seal.get("without_workspace") else ():
+        need(blob_missing=x.get("sha256", "-") in {"-", *seal["blobs"]}, blob_size=seal["blobs"].get(x.get("sha256")) == x.get("size"))
     print("sound")
 except Fault as fault: sys.exit(print(fault.args[0], where, fault.args[1] or "-") or 1)

@@ -88,7 +88,9 @@ class Store(Protocol):
 
     async def replace_file(self, name: str, data: bytes) -> None:
         """Replace it atomically, durable on return."""
-        ...
+
+    async def remove_file(self, name: str) -> None:
+        """It is not there any more, durable on return."""
 
     def file_names(self) -> tuple[str, ...]:
         """Every file of the capsule but blobs, as POSIX relative paths, sorted."""
@@ -96,11 +98,9 @@ class Store(Protocol):
 
     def sweep(self) -> None:
         """Remove what killed writers left half-made; only under the capsule's lock."""
-        ...
 
     def close(self) -> None:
         """Let go of what is open."""
-        ...
 
 
 class Ledger(Protocol):

@@ -41,6 +41,9 @@ NAMES = [
     (r"\"input\":\d+,\"output\":\d+", '"input":<n>,"output":<n>'),
     (r"(?<=\"bytes\":)\d+", "<n>"),
     (r"\b\d+(\.\d)? (B|kB|MB|GB|TB)\b", "<size>"),
+    (r"(?<=\"size\":)\d+", "<n>"),
+    (r"\bbyte [\d,]+", "byte <n>"),
+    (r"SHA256:[A-Za-z0-9+/]{43}", "<key>"),
     (r"(\"salt\": ?\")[A-Za-z0-9_-]{22}(?=\")", r"\1<salt>"),
     (r"\b3\.1\d\.\d+\b", "<python>"),
 ]

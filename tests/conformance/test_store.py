@@ -99,6 +99,13 @@ class Adding(FolderStore):
         await super().replace_file(name, (self.read_file(name) or b"") + data)
 
 
+class Keeping(FolderStore):
+    """Removes nothing."""
+
+    async def remove_file(self, name: str) -> None:
+        del name
+
+
 class Wandering(FolderStore):
     """Goes wherever a name leads."""
 
@@ -131,6 +138,7 @@ def suite_last(log: bytes) -> suite.EventId | None:
         (NeverCuts, suite.settles_the_log_at_a_length),
         (NeverCuts, suite.never_settles_beyond_the_end),
         (Adding, suite.replaces_files_whole),
+        (Keeping, suite.removes_files),
         (Wandering, suite.never_leaves_its_capsule),
         (Unsorted, suite.names_its_files),
     ],

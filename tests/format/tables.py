@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import inspect
 
-from sojourn.format import failures, layout, line, paths, timeline_read
+from sojourn.format import archive, failures, layout, line, paths, timeline_read
 from sojourn.format.event import KINDS, Header
 from sojourn.format.manifest import Manifest
 from sojourn.format.parts import BlobRef
@@ -119,6 +119,12 @@ def failures_table() -> str:
     return "\n".join(("| failure | meaning | running |", "| --- | --- | --- |", *rows))
 
 
+def archive_table() -> str:
+    """Each failure of an archive, and its meaning."""
+    rows = [f"| `{code}` | {archive.MEANINGS[code]} |" for code in archive.CODES]
+    return "\n".join(("| failure of an archive | meaning |", "| --- | --- |", *rows, ""))
+
+
 def _runs(code: failures.Code) -> str:
     return "stops" if failures.stops_running(code) else "goes on"
 
@@ -129,6 +135,7 @@ def fill(text: str) -> str:
         rows = "\n".join(f"{key} {value}" for key, value in table.items())
         block = f"```{name}\n{rows}\n```"
         text = re.sub(rf"(?s)```{name}\n.*?\n```", lambda _, block=block: block, text)
+    text = re.sub(r"(?m)^\| failure of an archive (.*\n)(\|.*\n)*", lambda _: archive_table(), text)
     head, _, rest = text.partition("\n## Failures\n")
     before = re.split(r"(?m)^\| failure ", rest)[0]
     return f"{head}\n## Failures\n{before}{failures_table()}\n"

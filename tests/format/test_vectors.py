@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from format.vectors import FOLDER, VALUES, Vector, content, every, load, values
+from format.vectors import ARCHIVES, FOLDER, VALUES, Vector, content, every, load, values
 from sojourn.errors import FormatError
 from sojourn.format import documents, environment, index, snapshot
 from sojourn.format.canon import load as load_json
@@ -72,7 +72,7 @@ def test_the_verifier_of_the_page_is_short_and_needs_nothing() -> None:
     steps = list(ast.walk(ast.parse(text)))
     names = {alias.name for step in steps if isinstance(step, ast.Import) for alias in step.names}
     names |= {str(step.module) for step in steps if isinstance(step, ast.ImportFrom)}
-    assert len(text.splitlines()) <= 100
+    assert len(text.splitlines()) <= 120
     assert names and names <= set(sys.stdlib_module_names)
 
 
@@ -120,7 +120,8 @@ def test_every_failure_has_a_vector_and_most_vectors_fail() -> None:
 def test_the_vectors_are_those_that_their_script_makes() -> None:
     made = runpy.run_path(str(FOLDER.parent / "make_format.py"))["texts"]()
     stored = {
-        f"{path.parent.name}/{path.name}": path.read_text("utf-8") for path in [*every(), *values()]
+        f"{path.parent.name}/{path.name}": path.read_text("utf-8")
+        for path in [*every(), *values(), *ARCHIVES.glob("*.json")]
     }
     assert VALUES.is_dir()
     assert stored == made

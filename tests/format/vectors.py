@@ -14,6 +14,7 @@ from sojourn.format.verify import verify
 
 FOLDER = Path(__file__).resolve().parent.parent / "vectors" / "format"
 VALUES = FOLDER.parent / "format_values"
+ARCHIVES = FOLDER.parent / "archive"
 BLOBS = layout.BLOBS + "/"
 
 

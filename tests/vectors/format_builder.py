@@ -198,12 +198,18 @@ class Value:
         }
 
 
-def pieces(data: bytes) -> list[Any]:
-    """A file as text, base64 or runs of one byte, whichever is short to read."""
-    run = re.search(rb"(?s)(.)\1{9999,}", data)
-    if run is not None:
-        middle = {"repeat": run[1].decode("latin-1"), "times": len(run[0])}
-        return [*pieces(data[: run.start()]), middle, *pieces(data[run.end() :])]
+def pieces(data: bytes, *, run: int = 10_000) -> list[Any]:
+    """A file as text, base64 or runs of one byte, at least `run` of it; what is short to read."""
+    made: list[Any] = []
+    at = 0
+    for same in re.finditer(rb"(?s)([\0-\x7f])\1{%d,}" % (run - 1), data):
+        made += _piece(data[at : same.start()])
+        made.append({"repeat": same[1].decode("ascii"), "times": len(same[0])})
+        at = same.end()
+    return made + _piece(data[at:])
+
+
+def _piece(data: bytes) -> list[Any]:
     if not data:
         return []
     try:

@@ -96,8 +96,8 @@ table(
             (("not_json", MANIFEST, 2),),
         ),
         "manifest_too_long": (
-            "A manifest is at most 16 MiB.",
-            manifest_bytes(lambda data: data + b" " * 2**24),
+            "A manifest is at most 64 MiB.",
+            manifest_bytes(lambda data: data + b" " * 2**26),
             bad("too_long"),
         ),
         "manifest_is_a_list": (

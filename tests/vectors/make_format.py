@@ -1,4 +1,4 @@
-"""Writes the vectors of tests/vectors/format and tests/vectors/format_values anew.
+"""Writes the vectors of tests/vectors/format, format_values and archive anew.
 
     .venv/bin/python tests/vectors/make_format.py
 
@@ -19,8 +19,10 @@ import format_forks  # noqa: E402, F401
 import format_lines  # noqa: E402, F401
 import format_manifests  # noqa: E402, F401
 import format_snapshots  # noqa: E402, F401
+import format_seals  # noqa: E402, F401
 import format_strict  # noqa: E402, F401
 import format_tails  # noqa: E402, F401
+from format_archives import ARCHIVES  # noqa: E402
 from format_builder import ALL, vector  # noqa: E402
 from format_values import VALUES  # noqa: E402
 
@@ -29,7 +31,8 @@ def texts() -> dict[str, str]:
     """Each vector's path in this folder, and its text."""
     made = {f"format/{scenario.name}.json": text(vector(scenario)) for scenario in ALL}
     made |= {f"format_values/{value.name}.json": text(value.stored()) for value in VALUES}
-    if len(made) != len(ALL) + len(VALUES):
+    made |= {f"archive/{name}.json": text(stored) for name, stored in ARCHIVES.items()}
+    if len(made) != len(ALL) + len(VALUES) + len(ARCHIVES):
         raise ValueError("two vectors have one name")
     return made
 
@@ -40,7 +43,7 @@ def text(stored: dict[str, Any]) -> str:
 
 def main() -> None:
     made = texts()
-    for folder in ("format", "format_values"):
+    for folder in ("archive", "format", "format_values"):
         (HERE / folder).mkdir(exist_ok=True)
         for path in (HERE / folder).glob("*.json"):
             if path.relative_to(HERE).as_posix() not in made:

@@ -70,11 +70,13 @@ def record_of(ports: Ports, capsule: CapsuleId) -> LedgerRecord | None:
 
 
 def known_places(ports: Ports) -> tuple[Place, ...]:
-    """Every capsule that this machine's ledger knows and whose folder exists, by name."""
+    """Every capsule that this machine holds, held or imported, and whose folder exists, by name."""
     found: list[Place] = []
     for capsule in ports.ledger.capsules():
         record = record_of(ports, capsule)
-        if record is not None and record.state != "NONE" and is_capsule(record.folder):
+        if record is None or (record.state == "NONE" and not record.sealed.number):
+            continue
+        if is_capsule(record.folder):
             found.append(place_at(ports, record.folder))
     return tuple(sorted(found, key=lambda place: (place.name, place.folder)))
 
@@ -122,7 +124,8 @@ def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) 
     if is_capsule(where):
         return place_at(ports, where)
     places = known_places(ports)
-    fitting = [place for place in places if place.name == where]
+    named = [place for place in places if place.name == where]
+    fitting = named or [p for p in places if os.path.basename(p.folder) == where]
     if len(fitting) > 1:
         raise UsageError(
             f"{len(fitting)} capsules are called {where}",

@@ -15,10 +15,10 @@ from sojourn.cli.shapes import (
     SendAnswer,
     ShowAnswer,
     StatusAnswer,
-    VerifyAnswer,
     VersionAnswer,
     WorkLine,
 )
+from sojourn.cli.shapes_archive import ExportAnswer, ImportAnswer, SignAnswer, VerifyAnswer
 from sojourn.cli.shapes_carry import AdoptAnswer, ClaimAnswer, ExplainAnswer, ForkAnswer
 from sojourn.cli.shapes_memory import (
     MemoryDiffAnswer,
@@ -43,6 +43,8 @@ ANSWERS: Final[dict[str, object]] = {
     "doctor": DoctorAnswer,
     "explain": ExplainAnswer,
     "fork": ForkAnswer,
+    "export": ExportAnswer,
+    "import": ImportAnswer,
     "init": InitAnswer,
     "log": LogLine,
     "memory diff": MemoryDiffAnswer,
@@ -60,6 +62,7 @@ ANSWERS: Final[dict[str, object]] = {
     "snapshot list": SnapshotList,
     "snapshot restore": SnapshotRestored,
     "snapshot take": SnapshotTaken,
+    "sign": SignAnswer,
     "status": StatusAnswer,
     "verify": VerifyAnswer,
     "version": VersionAnswer,

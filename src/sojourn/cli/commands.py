@@ -70,7 +70,12 @@ COMMANDS: Final[dict[str, Listed]] = {
     "snapshot restore": Listed(
         "sojourn.cli.snapshot:restore", "Put an earlier state of the workspace back.", "Run"
     ),
-    "verify": Listed("sojourn.cli.verify:command", "Check every byte of a capsule.", "Trust"),
+    "export": Listed("sojourn.cli.export:command", "Write a capsule to one file.", "Carry"),
+    "import": Listed("sojourn.cli.importing:command", "Take a capsule in from a file.", "Carry"),
+    "sign": Listed("sojourn.cli.sign:command", "Sign an archive with an SSH key.", "Carry"),
+    "verify": Listed(
+        "sojourn.cli.verify:command", "Check every byte of a capsule or archive.", "Trust"
+    ),
     "scan": Listed("sojourn.cli.scan:command", "Find likely secrets in a capsule.", "Trust"),
     "completion": Listed(
         "sojourn.cli.completion:command", "Print completion for your shell.", "Tidy"

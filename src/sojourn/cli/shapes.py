@@ -274,17 +274,6 @@ class ContextAnswer(Answer, frozen=True, kw_only=True):
     losses: tuple[LossShape, ...]
 
 
-class VerifyAnswer(Answer, frozen=True, kw_only=True):
-    """`verify`: `sound` when there is no failure; notices do not keep a capsule from running."""
-
-    capsule: CapsuleShape
-    sound: bool
-    log_bytes: int
-    blobs: int
-    failures: tuple[FaultShape, ...]
-    notices: tuple[FaultShape, ...]
-
-
 class CheckShape(Shape, frozen=True, kw_only=True):
     """One check of `doctor`; `fix` is what to do, empty when nothing is."""
 

@@ -14,47 +14,131 @@ from sojourn.errors import FormatError
 from sojourn.format import layout
 
 if TYPE_CHECKING:
-    from sojourn.cli.shapes import VerifyAnswer
+    from collections.abc import Iterable
+
+    from sojourn.agent.carry import Checked
+    from sojourn.cli.shapes import FaultShape
+    from sojourn.cli.shapes_archive import VerifyAnswer
+    from sojourn.format.failures import Finding
 
 
 @click.command(
     "verify",
     cls=Command,
-    examples=["sojourn verify", "sojourn verify research", "sojourn verify ./copy --json"],
+    examples=[
+        "sojourn verify",
+        "sojourn verify ./copy --json",
+        "sojourn verify research.tar --allowed-signers ~/.ssh/allowed_signers",
+    ],
 )
 @capsule_argument()
+@click.option(
+    "--identity",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    help="Decrypt an archive with the age or SSH key in FILE; may be repeated.",
+)
+@click.option(
+    "--allowed-signers",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Fail unless someone in FILE signed it.",
+)
 @click.pass_obj
-def command(settings: Settings, capsule: str | None) -> int:
+def command(
+    settings: Settings,
+    capsule: str | None,
+    identity: tuple[str, ...],
+    allowed_signers: str | None,
+) -> int:
     """Check every line, chain, blob and file of CAPSULE against what was written.
 
-    Each thing that is wrong is one line with its name, file and line. Nothing is changed. The exit
-    code is 4 when anything is wrong; a torn end and the like are notices.
+    CAPSULE may be an archive, too, which is not unpacked for that. Each thing that is wrong is one
+    line with its name, file and line. Nothing is changed. The exit code is 4 when anything is
+    wrong; a torn end and the like are notices.
     """
-    from sojourn.cli.shapes import FaultShape, VerifyAnswer
-    from sojourn.format.failures import stops_running
+    from sojourn.agent.carry import verify_archive
+
+    if capsule is not None and os.path.isfile(capsule):
+        checked = verify_archive(capsule, identities=identity, allowed_signers=allowed_signers)
+        answer = _of_archive(capsule, checked)
+    else:
+        answer = _of_folder(capsule, allowed_signers)
+    voice = Voice(settings)
+    if settings.json:
+        voice.answer(answer)
+    else:
+        _print(voice, answer)
+    return 0 if answer.sound else FormatError.exit_code
+
+
+def _of_folder(capsule: str | None, allowed_signers: str | None) -> "VerifyAnswer":
+    from sojourn.agent.carry import check_folder
+    from sojourn.cli.carrying import seal_shape, signature_shape
+    from sojourn.cli.shapes_archive import VerifyAnswer
 
     machine, place = find(capsule)
-    failures: list[FaultShape] = []
-    notices: list[FaultShape] = []
-    for found in machine.verify(place):
-        shape = FaultShape(
-            code=found.code, message=found.message, file=found.file, line=found.line or None
-        )
-        (failures if stops_running(found.code) else notices).append(shape)
-    answer = VerifyAnswer(
+    failures, notices = _sorted(machine.verify(place))
+    checked = check_folder(place.folder, allowed_signers=allowed_signers)
+    failures += _refusal(checked.refused)
+    return VerifyAnswer(
         capsule=shape_of(place),
         sound=not failures,
         log_bytes=log_bytes(place.folder),
         blobs=blob_count(place.folder),
         failures=tuple(failures),
         notices=tuple(notices),
+        seal=seal_shape(checked.manifest, checked.digest),
+        signature=signature_shape(checked.signed),
     )
-    voice = Voice(settings)
-    if settings.json:
-        voice.answer(answer)
-    else:
-        _print(voice, answer)
-    return FormatError.exit_code if failures else 0
+
+
+def _of_archive(file: str, checked: "Checked") -> "VerifyAnswer":
+    from sojourn.cli.carrying import seal_shape, signature_shape
+    from sojourn.cli.shapes import CapsuleShape
+    from sojourn.cli.shapes_archive import VerifyAnswer
+
+    failures, notices = _sorted(checked.findings)
+    failures += _refusal(checked.refused)
+    found = checked.manifest
+    name = os.path.basename(file) if found is None else found.name
+    return VerifyAnswer(
+        capsule=CapsuleShape(
+            id="" if found is None else found.capsule, name=name, folder=file, workspace=None
+        ),
+        sound=not failures and not notices,
+        log_bytes=checked.log_bytes,
+        blobs=checked.blobs,
+        failures=(*failures, *notices),
+        notices=(),
+        seal=seal_shape(found, checked.digest),
+        signature=signature_shape(checked.signed),
+    )
+
+
+def _sorted(findings: "Iterable[Finding]") -> "tuple[list[FaultShape], list[FaultShape]]":
+    """What stops a capsule from running, and what does not."""
+    from sojourn.cli.shapes import FaultShape
+    from sojourn.format.failures import stops_running
+
+    failures: list[FaultShape] = []
+    notices: list[FaultShape] = []
+    for found in findings:
+        shape = FaultShape(
+            code=found.code, message=found.message, file=found.file, line=found.line or None
+        )
+        (failures if stops_running(found.code) else notices).append(shape)
+    return failures, notices
+
+
+def _refusal(refused: FormatError | None) -> "list[FaultShape]":
+    """What is wrong with the signature, or with the archive as a whole."""
+    from sojourn.cli.shapes import FaultShape
+
+    if refused is None:
+        return []
+    return [FaultShape(code=refused.code, message=refused.message, file=refused.file)]
 
 
 def log_bytes(folder: str) -> int:
@@ -86,10 +170,18 @@ def _print(voice: Voice, answer: "VerifyAnswer") -> None:
             voice.data(Painted(f"{word}  ", style), where, fault.message, code)
     name = answer.capsule.name
     what = f"{size(answer.log_bytes)} of log, {counted(answer.blobs, 'blob')}"
+    if answer.seal is not None:
+        from sojourn.cli.carrying import said_of, signed_by
+
+        what += f", {said_of(answer.seal)}"
+        voice.talk("signed by ", *signed_by(answer.signature))
     if answer.sound:
         voice.data(Painted("sound", "good"), f"  {name}: {what}")
         return
     wrong = counted(len(answer.failures), "thing")
     voice.data(Painted("not sound", "bad"), f"  {name}: {wrong} wrong, in {what}")
+    if os.path.isfile(answer.capsule.folder):
+        voice.talk("Nothing was changed. `sojourn import` will not take it.")
+        return
     voice.talk("Nothing was changed. It opens for reading and will not run.")
     voice.talk(f"What can be read:  sojourn log {name}    What to do:  sojourn doctor {name}")

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.core.seals import SealSeen
 from sojourn.errors import LimitError
 from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
 
@@ -101,6 +102,12 @@ class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):
     tip: LedgerTip = LedgerTip()
     reason: str = ""
     claim: PendingClaim | None = None
+    seal: SealSeen | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def sealed(self) -> SealSeen:
+        """The newest seal that is known here."""
+        return SealSeen() if isinstance(self.seal, msgspec.UnsetType) else self.seal
 
 
 def first_record(

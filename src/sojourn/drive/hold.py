@@ -111,6 +111,15 @@ class Hold:
         """The machine's ledger record of this capsule."""
         return self._record
 
+    def live_manifest(self) -> manifest.Manifest:
+        """The manifest of the capsule as it is now, all that was drafted being durable."""
+        return self._live_manifest()
+
+    def save_record(self, record: LedgerRecord) -> None:
+        """Save this as the machine's record of the capsule. Raises: StorageError."""
+        self._ports.ledger.save(record)
+        self._record = record
+
     def configure(self, wanted: Configured) -> Event | None:
         """Draft a configuration unless it is the one in force."""
         current = self.transcript.configured
@@ -282,6 +291,7 @@ class Hold:
             epoch=self._record.epoch,
             timeline=mark,
             files=files,
+            seal=None,
         )
 
     def prompt(self) -> tuple[Prompt, Mapping[BlobId, bytes]]:

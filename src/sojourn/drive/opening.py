@@ -11,6 +11,7 @@ from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.reading import Folded, evidence_of, fold_capsule, read_manifest
+from sojourn.drive.unseal import unseal
 from sojourn.errors import (
     DecisionError,
     FormatError,
@@ -136,6 +137,9 @@ async def _recover(
 ) -> Hold:
     if left is not None or record.claim is not None:
         store.sweep()
+    if folded.manifest is not None and folded.manifest.seal is not None:
+        await unseal(store, folded.manifest)
+        observer.note("the capsule was sealed; it is live again, without its signature and sums")
     cut = await _settle(store, folded, _known(folded, record), unclean=left is not None)
     ended = ports.sandbox_for(folded.state.capsule or CapsuleId("")).end_left_behind()
     if ended:

@@ -78,11 +78,15 @@ class Restored(Body, frozen=True, kw_only=True, gc=False):
 
 
 class Sealed(Body, frozen=True, kw_only=True, gc=False):
-    """The capsule was sealed: the `number`th time, after the seal with the manifest `previous`."""
+    """The capsule was sealed: the `number`th time, after the seal with the manifest `previous`.
+
+    `without_workspace`: the contents of the workspace's files were left out of the seal.
+    """
 
     number: Count
     previous: Digest | None
     purpose: Literal["backup", "fork", "move", "share"]
+    without_workspace: bool = False
     heads: tuple[Head, ...] = ()
 
 

@@ -13,12 +13,18 @@ SNAPSHOT: Final = "artifacts/snapshot.json"
 BLOBS: Final = "artifacts/blobs"
 ENVIRONMENT: Final = "environment"
 SPEC: Final = "environment/spec.json"
+SUMS: Final = "SHA256SUMS"
+VERIFY: Final = "VERIFY.txt"
+SIGNATURE: Final = "manifest.json.sig"
 
 FIXED_FILES: Final = (SNAPSHOT, SPEC, INDEX, WORKING_MEMORY)
 """The files beside manifest, log and blobs that every capsule has, sorted."""
 
 DERIVED_FILES: Final = (SNAPSHOT, INDEX)
 """Those that the manifest marks `derived`: they are made again rather than trusted."""
+
+COMPANIONS: Final = (SUMS, VERIFY, SIGNATURE)
+"""What lies in a sealed capsule beside the files of a live one; unsealing removes them."""
 
 FOLDERS: Final = ("artifacts", BLOBS, ENVIRONMENT, "memory", "memory/vector_index")
 """The folders of a capsule, each after the one that holds it."""
@@ -59,11 +65,14 @@ MAX_CLOCK_JUMP: Final = 2**20
 MAX_PREVIEW: Final = 256
 """Characters of a blob reference's preview."""
 
-MAX_MANIFEST: Final = 16 * MIB
+MAX_MANIFEST: Final = 64 * MIB
 MAX_SNAPSHOT: Final = 64 * MIB
 MAX_INDEX: Final = 64 * MIB
 MAX_SPEC: Final = MIB
 MAX_MEMORY: Final = MIB
+MAX_SUMS: Final = 256 * MIB
+MAX_VERIFY: Final = 16 * KIB
+MAX_SIGNATURE: Final = 64 * KIB
 
 MAX_DAMAGES: Final = 1000
 """How many damages an ending lists; more are counted."""

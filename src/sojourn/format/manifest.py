@@ -1,7 +1,7 @@
-"""The live manifest: what a capsule is and a fingerprint of the rest (docs/format.md#manifest)."""
+"""The manifest: what a capsule is and a fingerprint of the rest (docs/format.md#manifest)."""
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -54,8 +54,25 @@ class FileMark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     derived: bool = False
 
 
+class Seal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What makes a manifest that of a sealed capsule (docs/format.md#sealing).
+
+    `event` is the id of the `sealed` event, which says `number`, `previous`, `purpose` and
+    `without_workspace` too. `blobs` is every blob's name and size. `sums` is the sha256 of the
+    lines of SHA256SUMS but that of the manifest.
+    """
+
+    blobs: dict[str, Count]
+    event: Annotated[EventId, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
+    number: Annotated[int, msgspec.Meta(ge=1, le=layout.MAX_INT)]
+    previous: Digest | None
+    purpose: Literal["backup", "fork", "move", "share"]
+    sums: Digest
+    without_workspace: bool = False
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A live manifest. `unknown` holds the bytes of fields that later versions may add."""
+    """A manifest, live without `seal`. `unknown` holds the bytes of fields that may be added."""
 
     capsule: Annotated[CapsuleId, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
     epoch: Annotated[Epoch, msgspec.Meta(ge=1, le=layout.MAX_INT)]
@@ -65,6 +82,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     holder: Annotated[MachineId, msgspec.Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
     name: str
     timeline: TimelineMark
+    seal: Seal | None = None
     unknown: Mapping[str, bytes] = {}
 
 
@@ -73,7 +91,8 @@ _FIELDS: Final = tuple(name for name in Manifest.__struct_fields__ if name != "u
 
 def encode(manifest: Manifest) -> bytes:
     """The file's bytes: canonical JSON, unknown fields as they were, one 0x0A."""
-    fields = {name: canon.encode(getattr(manifest, name)) for name in _FIELDS}
+    values = {name: getattr(manifest, name) for name in _FIELDS}
+    fields = {name: canon.encode(v) for name, v in values.items() if (name, v) != ("seal", None)}
     pieces = {**manifest.unknown, **fields}
     keys = sorted(pieces, key=lambda key: key.encode("utf-16-be"))
     return b"{" + b",".join(canon.encode(key) + b":" + pieces[key] for key in keys) + b"}\n"
@@ -98,6 +117,8 @@ def load(data: bytes) -> Manifest:
     for path in sorted(manifest.files):
         if not paths.may_be_listed(path):
             raise _error("path_unsafe", repr(path))
+    if manifest.seal is not None and not all(map(layout.is_blob_name, manifest.seal.blobs)):
+        raise _error("manifest_malformed", "a blob of the seal has no blob's name")
     raws = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     unknown = {key: bytes(raw) for key, raw in raws.items() if key not in _FIELDS}
     return msgspec.structs.replace(manifest, unknown=unknown)

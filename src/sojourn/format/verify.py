@@ -3,12 +3,13 @@
 The caller gives the bytes through `CapsuleFiles`; memory stays bounded however long the log is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Protocol, cast
 
 from sojourn.errors import FormatError
-from sojourn.format import blob, layout, manifest
+from sojourn.format import blob, layout, manifest, seal
 from sojourn.format.capsule_kinds import Snapshotted
+from sojourn.format.event import Event
 from sojourn.format.failures import Code, Finding, finding, say
 from sojourn.format.manifest import FileMark
 from sojourn.format.parts import BlobRef
@@ -55,8 +56,10 @@ def verify(
     """
     marks = [] if known is None else [known]
     found: manifest.Manifest | None = None
+    data = b""
     try:
-        found = _load_manifest(files)
+        data = _manifest_bytes(files)
+        found = manifest.load(data)
     except FormatError as error:
         yield _of(error)
         if error.code in manifest.REFUSALS:
@@ -66,29 +69,37 @@ def verify(
         if manifest.access(found) == "read":
             yield finding("write_version_newer", layout.MANIFEST, 1, str(found.format.write))
     identities: list[EventId] = []
-    yield from _check_log(files, marks, identities, same_boot=same_boot)
+    sealed = None if found is None else found.seal
+    items = _Items(files, contents=sealed is None or not sealed.without_workspace)
+    last = yield from _check_log(items, marks, identities, same_boot=same_boot)
     if found is not None:
         yield from manifest.check(found, identities=identities)
+    if found is not None and found.seal is not None:
+        length = files.size(layout.TIMELINE) or 0
+        yield from seal.check(found, found.seal, last=last, length=length)
+        yield from _check_sealed_files(files, found, data)
+        yield from _check_sealed_blobs(files, found.seal)
+        return
     yield from _check_files(files, {} if found is None else found.files)
     yield from _check_blobs(files)
 
 
-def _load_manifest(files: CapsuleFiles) -> manifest.Manifest:
+def _manifest_bytes(files: CapsuleFiles) -> bytes:
     data = files.read(layout.MANIFEST, layout.MAX_MANIFEST)
     if data is None:
         code: Code = "manifest_missing"
         raise FormatError(say(code), code=code, file=layout.MANIFEST)
-    return manifest.load(data)
+    return data
 
 
 def _check_log(
-    files: CapsuleFiles, marks: list[Known], identities: list[EventId], *, same_boot: bool
-) -> Iterator[Finding]:
-    chunks = files.log()
+    items: "_Items", marks: list[Known], identities: list[EventId], *, same_boot: bool
+) -> Generator[Finding, None, Event | None]:
+    """What is wrong with the log; its last event that could be read, None without one."""
+    chunks = items.files.log()
     if chunks is None:
         yield finding("log_missing", layout.TIMELINE)
-        return
-    items = _Items(files)
+        return None
     reader = Reader(known=marks, read_blob=items.read_blob)
     for chunk in chunks:
         yield from items.check(*reader.numbered(chunk))
@@ -99,14 +110,17 @@ def _check_log(
     if ending.torn is not None:
         yield finding("torn_tail", layout.TIMELINE, ending.torn.line, ending.torn.reason)
     yield from items.check(ending.rest_lines[last:], ending.rest[last:])
+    return items.last
 
 
 class _Items:
     """What the reader gives, and the blobs that it names."""
 
-    def __init__(self, files: CapsuleFiles) -> None:
-        self._files = files
+    def __init__(self, files: CapsuleFiles, *, contents: bool) -> None:
+        self.files = files
+        self._contents = contents
         self._reported: set[BlobId] = set()
+        self.last: Event | None = None
 
     def check(self, numbers: Iterable[int], items: Iterable[Item]) -> Iterator[Finding]:
         for line, item in zip(numbers, items, strict=True):
@@ -115,14 +129,15 @@ class _Items:
                     code=item.code, file=layout.TIMELINE, line=line or None, message=item.message
                 )
                 continue
+            self.last = item
             refs = blob.refs(item.body)
             for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)) if refs else ():
                 yield from self._check_blob(ref.sha256, ref.size, line)
-            if isinstance(item.body, Snapshotted):
+            if self._contents and isinstance(item.body, Snapshotted):
                 yield from self._check_contents(item.body, line)
 
     def _check_blob(self, name: BlobId, wanted: int, line: int) -> Iterator[Finding]:
-        size = self._files.size(layout.blob_path(name))
+        size = self.files.size(layout.blob_path(name))
         if size != wanted and name not in self._reported:
             self._reported.add(name)
             code: Code = "blob_missing" if size is None else "blob_size"
@@ -141,7 +156,7 @@ class _Items:
                 yield from self._check_blob(BlobId(entry.sha256), entry.size, line)
 
     def read_blob(self, ref: BlobRef) -> bytes | None:
-        return self._files.read(layout.blob_path(ref.sha256), ref.size)
+        return self.files.read(layout.blob_path(ref.sha256), ref.size)
 
 
 def _check_files(files: CapsuleFiles, listed: Mapping[str, FileMark]) -> Iterator[Finding]:
@@ -176,6 +191,29 @@ def _check_blobs(files: CapsuleFiles) -> Iterator[Finding]:
             yield finding("blob_name", path)
         elif files.digest(path) != name:
             yield finding("blob_altered", path)
+
+
+def _check_sealed_files(
+    files: CapsuleFiles, found: manifest.Manifest, data: bytes
+) -> Iterator[Finding]:
+    there = {path for path in files.paths() if not layout.is_temporary(path)}
+    names = {*found.files, *there, layout.SUMS} - {layout.MANIFEST, layout.TIMELINE}
+    for path in sorted(names, key=_bytes):
+        size, digest = files.size(path), files.digest(path)
+        wrong = seal.check_file(found, data, path, size=size, digest=digest)
+        if wrong is not None:
+            yield wrong
+
+
+def _check_sealed_blobs(files: CapsuleFiles, under: manifest.Seal) -> Iterator[Finding]:
+    there = {name for name in files.blobs() if not layout.is_temporary(name)}
+    for name in sorted({*under.blobs, *there}, key=_bytes):
+        path = f"{layout.BLOBS}/{name}"
+        wrong = seal.check_blob(under, name, size=files.size(path), digest=files.digest(path))
+        if wrong is not None:
+            yield wrong
+    data = files.read(layout.SNAPSHOT, layout.MAX_SNAPSHOT)
+    yield from seal.check_workspace(under, data)
 
 
 def _bytes(name: str) -> bytes:

@@ -164,6 +164,15 @@ class FolderStore:
         with self._writing(name):
             self._files.replace(self._path(name), data)
 
+    async def remove_file(self, name: str) -> None:
+        """Remove it when it is there, durable on return. Raises: StorageError."""
+        self._check()
+        self._plain(name)
+        with self._writing(name):
+            if self._disk.stat_path(self._path(name)) is not None:
+                self._disk.unlink(self._path(name))
+                self._disk.sync_folder(os.path.dirname(self._path(name)))
+
     def file_names(self) -> tuple[str, ...]:
         """Every file of the capsule but blobs, as POSIX relative paths, sorted.
 

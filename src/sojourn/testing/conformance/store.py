@@ -188,6 +188,15 @@ async def replaces_files_whole(open_store: OpenStore) -> None:
     demand_equal(store.read_file("memory/no_such_file"), None, "a file that is not there")
 
 
+async def removes_files(open_store: OpenStore) -> None:
+    """What was removed is not there; nor is that an error the second time."""
+    store = open_store()
+    await store.replace_file(FILE, b"x")
+    for _ in range(2):
+        await store.remove_file(FILE)
+        demand_equal(open_store().read_file(FILE), None, "a file that was removed")
+
+
 async def names_its_files(open_store: OpenStore) -> None:
     """Sorted, with the log and without blobs."""
     store = open_store()
@@ -226,6 +235,7 @@ STORE_RULES: Final[tuple[StoreRule, ...]] = (
     names_a_missing_blob,
     refuses_bytes_under_another_name,
     replaces_files_whole,
+    removes_files,
     names_its_files,
     never_leaves_its_capsule,
 )
