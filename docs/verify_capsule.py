@@ -1,12 +1,6 @@
 """Names the first failure of a capsule, as NAME FILE LINE, or says `sound`: docs/format.md in a page of plain Python.
 Use: python3 verify_capsule.py FOLDER [--same-boot]; takes the tables of shapes and patterns from format.md beside it."""
-import hashlib
-import itertools
-import json
-import re
-import sys
-from pathlib import Path
-
+import hashlib, itertools, json, re, sys; from pathlib import Path
 MANIFEST, LOG, BLOBS, PLACE = "manifest.json", "memory/timeline_events.jsonl", "artifacts/blobs/", ("machine", "incarnation", "seq")
 SNAPSHOT, INDEX, SIGNATURE = "artifacts/snapshot.json", "memory/vector_index/index.json", "manifest.json.sig"
 FIXED = {SNAPSHOT, INDEX, "environment/spec.json", "memory/working_memory.md"}

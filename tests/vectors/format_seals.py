@@ -15,6 +15,7 @@ from format_builder import (
     Expected,
     canonical,
     digest,
+    log,
 )
 
 SUMS, VERIFY, SIGNATURE = "SHA256SUMS", "VERIFY.txt", "manifest.json.sig"
@@ -195,7 +196,7 @@ table(
         "sealed_lacks_workspace": (
             "Else they must be there.",
             lambda: sealed(workspace=False),
-            (("blob_missing", SNAPSHOT, 1),),
+            (log("blob_missing", 11), ("blob_missing", SNAPSHOT, 1)),
         ),
         "sealed_workspace_of_other_size": (
             "With the size that the snapshot says.",
@@ -282,12 +283,12 @@ table(
         "sealed_blob_gone": (
             "A blob that is listed is there.",
             blob_gone,
-            altered(BLOB, "blob_missing"),
+            (log("blob_missing", 11), *altered(BLOB, "blob_missing")),
         ),
         "sealed_blob_longer": (
             "With its size.",
             blob_changed(b"y" * 7),
-            altered(BLOB, "blob_size"),
+            (log("blob_size", 11), *altered(BLOB, "blob_size")),
         ),
         "sealed_blob_altered": (
             "And its bytes.",

@@ -18,8 +18,8 @@ import format_files  # noqa: E402, F401
 import format_forks  # noqa: E402, F401
 import format_lines  # noqa: E402, F401
 import format_manifests  # noqa: E402, F401
-import format_snapshots  # noqa: E402, F401
 import format_seals  # noqa: E402, F401
+import format_snapshots  # noqa: E402, F401
 import format_strict  # noqa: E402, F401
 import format_tails  # noqa: E402, F401
 from format_archives import ARCHIVES  # noqa: E402
