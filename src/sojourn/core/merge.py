@@ -1,0 +1,367 @@
+"""The union of two logs, line by line: any order of merging gives the same bytes.
+
+Pure and streaming: logs come in as pieces of bytes, lines go out, and memory is bounded whatever
+their length. Headers are looked at only where the logs differ, bodies never.
+docs/format.md#merge is the specification.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from sojourn.errors import FormatError, UsageError
+from sojourn.format import layout
+from sojourn.ids import BlobId, Clock, Epoch, EventId, Incarnation, MachineId, Seq
+
+Side: TypeAlias = Literal["both", "ours", "theirs"]
+"""Which of the two logs holds an event."""
+
+KEPT: Final = frozenset(("created", "forked", "claimed", "sealed", "redacted", "repaired"))
+"""Kinds whose bodies no event can redact (docs/format.md#redaction)."""
+
+_HEADER: Final = b',"header":'
+_NULL: Final = b'{"body":null,"header":'
+_REDACTED: Final = re.compile(rb'"kind"\s*:\s*"redacted"')
+_LONGEST: Final = layout.MAX_LINE
+
+
+class Mark(msgspec.Struct, frozen=True, gc=False):
+    """What is read of a header; by the first four a log is sorted, and then by the id."""
+
+    clock: Clock
+    machine: MachineId
+    incarnation: Incarnation
+    seq: Seq
+    kind: str
+    epoch: Epoch
+    time: str
+
+
+_mark = msgspec.json.Decoder(Mark).decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redactions:
+    """What `redacted` events name: bodies that are gone, and blobs that nobody brings back."""
+
+    events: frozenset[EventId] = frozenset()
+    blobs: frozenset[BlobId] = frozenset()
+
+    def __or__(self, other: "Redactions") -> "Redactions":
+        return Redactions(events=self.events | other.events, blobs=self.blobs | other.blobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A line, given without its 0x0A, with its place in the order of the log."""
+
+    line: bytes
+    header: bytes
+    mark: Mark
+
+    @property
+    def id(self) -> EventId:
+        """The event's id."""
+        return EventId(sha256(self.header).hexdigest())
+
+    @property
+    def is_null(self) -> bool:
+        """Whether the body is gone."""
+        return self.line.startswith(_NULL)
+
+    def without_body(self) -> bytes:
+        """The line with its body taken away."""
+        return _NULL + self.header + b"}"
+
+
+def place(line: bytes) -> Placed:
+    """The line with its place; a header holds no object, so the last `,"header":` begins it.
+
+    Raises: FormatError `line_malformed`.
+    """
+    at = line.rfind(_HEADER)
+    header = line[at + len(_HEADER) : -1]
+    try:
+        return Placed(line, header, _mark(header))
+    except msgspec.MsgspecError as error:
+        message = f"a line of the log cannot be read: {error}"
+        raise FormatError(message, code="line_malformed", file=layout.TIMELINE) from None
+
+
+def redactions(pieces: Iterable[bytes]) -> Redactions:
+    """What the `redacted` events of a log name."""
+    events: set[EventId] = set()
+    blobs: set[BlobId] = set()
+    rest = b""
+    for piece in pieces:
+        data = rest + piece
+        end = data.rfind(b"\n") + 1
+        for found in _REDACTED.finditer(data, 0, end):
+            begin = data.rfind(b"\n", 0, found.start()) + 1
+            _note_redaction(data[begin : data.find(b"\n", found.end())], events, blobs)
+        rest = data[end:]
+    return Redactions(events=frozenset(events), blobs=frozenset(blobs))
+
+
+class _Redacted(msgspec.Struct):
+    event: EventId
+    blobs: tuple[BlobId, ...] = ()
+
+
+class _Line(msgspec.Struct):
+    body: _Redacted
+
+
+def _note_redaction(line: bytes, events: set[EventId], blobs: set[BlobId]) -> None:
+    """The words may stand in a body too, so the header decides."""
+    if place(line).mark.kind != "redacted":
+        return
+    try:
+        body = msgspec.json.decode(line, type=_Line).body
+    except msgspec.MsgspecError as error:
+        message = f"a redaction cannot be read: {error}"
+        raise FormatError(message, code="body_malformed", file=layout.TIMELINE) from None
+    events.add(body.event)
+    blobs.update(body.blobs)
+
+
+def merge(
+    ours: Iterable[bytes], theirs: Iterable[bytes], *, redacted: Collection[EventId]
+) -> Iterator[bytes]:
+    """The merged log in pieces: the same bytes whichever log comes first.
+
+    Both are sound logs in pieces of any size; `redacted` is what both of them redact.
+    Raises: UsageError `other_lineage`; FormatError `clock_jump`, `file_order`, `body_altered`.
+    """
+    lines: list[bytes] = []
+    size = 0
+    for _, block in union(ours, theirs, redacted=redacted):
+        lines.append(block)
+        size += len(block)
+        if size >= 1 << 18:
+            lines.append(b"")
+            yield b"\n".join(lines)
+            lines, size = [], 0
+    if lines:
+        lines.append(b"")
+        yield b"\n".join(lines)
+
+
+def union(
+    ours: Iterable[bytes], theirs: Iterable[bytes], *, redacted: Collection[EventId] = ()
+) -> Iterator[tuple[Side, bytes]]:
+    """Each line of both logs once, in order, without its 0x0A, and who holds it.
+
+    Many lines that both hold may come as one block of lines. Raises: as `merge`.
+    """
+    one, other = _Source(ours), _Source(theirs)
+    _check_lineage(one, other)
+    joining = _Union(frozenset(redacted))
+    if not redacted:
+        for block in _shared(one, other):
+            joining.before = block
+            yield "both", block
+    yield from joining.run(one, other)
+
+
+def _check_lineage(one: "_Source", other: "_Source") -> None:
+    first, second = one.peek(), other.peek()
+    if first is None or second is None:
+        raise FormatError("the log is empty", code="identity_missing", file=layout.TIMELINE)
+    if place(first).header != place(second).header:
+        raise UsageError(
+            "the two capsules are not of one origin: their logs begin with different events",
+            code="other_lineage",
+            state="Nothing was changed.",
+            hint="Capsules of different origin are never merged. Keep the other one beside this "
+            "one: `sojourn import --as-new` or `sojourn fork` makes a capsule of its own of it.",
+        )
+
+
+class _Source:
+    """One log: whole lines out of pieces."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._lines: list[bytes] = []
+        self._at = 0
+        self.data = b""
+
+    def fill(self) -> bool:
+        """Whether `data` holds something: what was not split into lines yet."""
+        while not self.data:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return False
+            self.data = piece
+        return True
+
+    def more(self) -> bool:
+        """Add a piece to `data`."""
+        piece = next(self._pieces, None)
+        if piece is None:
+            return False
+        self.data += piece
+        return True
+
+    def next(self) -> bytes | None:
+        """The next line without its 0x0A; None at the end. A last line that has no end is left."""
+        if self._at >= len(self._lines) and not self._split():
+            return None
+        line = self._lines[self._at]
+        self._at += 1
+        return line
+
+    def peek(self) -> bytes | None:
+        """The first line, still in `data`."""
+        while b"\n" not in self.data:
+            if not self.more():
+                return None
+        return self.data[: self.data.index(b"\n")]
+
+    def _split(self) -> bool:
+        while True:
+            if self.data and b"\n" in self.data:
+                break
+            if len(self.data) > _LONGEST:
+                raise FormatError("a line is too long", code="line_too_long", file=layout.TIMELINE)
+            if not self.more():
+                return False
+        self._lines = self.data.split(b"\n")
+        self.data = self._lines.pop()
+        self._at = 0
+        return True
+
+
+def _shared(one: _Source, other: _Source) -> Iterator[bytes]:
+    """The lines that both logs begin with, compared as bytes; the sources then stand behind."""
+    while one.fill() and other.fill():
+        size = min(len(one.data), len(other.data))
+        same = one.data[:size] == other.data[:size]
+        end = one.data.rfind(b"\n", 0, size if same else _first_difference(one.data, other.data))
+        if end >= 0:
+            yield one.data[:end]
+            one.data, other.data = one.data[end + 1 :], other.data[end + 1 :]
+        if not same:
+            return
+        if end < 0 and not (one.more() if len(one.data) == size else other.more()):
+            return
+
+
+def _first_difference(one: bytes, other: bytes) -> int:
+    """How many bytes are equal at the beginning; halved again and again, since slices are quick."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@dataclass(slots=True)
+class _Union:
+    """The part of a union where the logs differ; `before` ends with the line that came last."""
+
+    redacted: frozenset[EventId]
+    before: bytes | None = None
+    clock: int | None = None
+    last: dict[Side, Mark] = field(default_factory=dict[Side, Mark])
+
+    def run(self, one: _Source, other: _Source) -> Iterator[tuple[Side, bytes]]:
+        a, b = one.next(), other.next()
+        first: Placed | None = None
+        second: Placed | None = None
+        while a is not None and b is not None:
+            if a == b:
+                yield "both", self._equal(a)
+                a, first, b, second = one.next(), None, other.next(), None
+                continue
+            first, second = first or self._placed(a, "ours"), second or self._placed(b, "theirs")
+            order = _compare(first, second)
+            if order < 0:
+                yield "ours", self._take(first)
+                a, first = one.next(), None
+            elif order > 0:
+                yield "theirs", self._take(second)
+                b, second = other.next(), None
+            else:
+                yield "both", self._take(_joined(first, second))
+                a, first, b, second = one.next(), None, other.next(), None
+        yield from self._rest("ours", a, one)
+        yield from self._rest("theirs", b, other)
+
+    def _rest(
+        self, side: Side, line: bytes | None, source: _Source
+    ) -> Iterator[tuple[Side, bytes]]:
+        while line is not None:
+            yield side, self._take(self._placed(line, side))
+            line = source.next()
+
+    def _equal(self, line: bytes) -> bytes:
+        """Both logs hold the line, so that its neighbours were compared by whoever read them."""
+        if self.redacted:
+            return self._take(place(line))
+        self.before, self.clock = line, None
+        return line
+
+    def _placed(self, line: bytes, side: Side) -> Placed:
+        placed = place(line)
+        last = self.last.get(side)
+        if last is not None and _place(placed.mark) < _place(last):
+            raise FormatError(
+                "the lines are not in the order of a log", code="file_order", file=layout.TIMELINE
+            )
+        self.last[side] = placed.mark
+        return placed
+
+    def _take(self, placed: Placed) -> bytes:
+        clock = placed.mark.clock
+        if clock - self._clock_before() > layout.MAX_CLOCK_JUMP:
+            raise FormatError(
+                f"the clock rises to {clock} at once", code="clock_jump", file=layout.TIMELINE
+            )
+        self.before, self.clock = placed.line, clock
+        if placed.is_null or not self.redacted or placed.id not in self.redacted:
+            return placed.line
+        return placed.line if placed.mark.kind in KEPT else placed.without_body()
+
+    def _clock_before(self) -> int:
+        if self.clock is None:
+            line = self.before
+            self.clock = 0 if line is None else place(line[line.rfind(b"\n") + 1 :]).mark.clock
+        return self.clock
+
+
+def _compare(one: Placed, other: Placed) -> int:
+    """Below 0 when the first stands before the second, 0 when both are one event."""
+    first, second = one.mark, other.mark
+    if first.clock != second.clock:
+        return first.clock - second.clock
+    before, after = (*_place(first), one.id), (*_place(second), other.id)
+    return (before > after) - (before < after)
+
+
+def _place(mark: Mark) -> tuple[int, str, str, int]:
+    return (mark.clock, mark.machine, mark.incarnation, mark.seq)
+
+
+def _joined(one: Placed, other: Placed) -> Placed:
+    """One event in two copies: the copy with a body counts, unless it was redacted.
+
+    Raises: FormatError when the bodies differ.
+    """
+    if one.is_null or other.is_null:
+        return other if one.is_null else one
+    if one.line == other.line:
+        return one
+    raise FormatError(
+        f"the two capsules hold different bodies of the event {one.id}",
+        code="body_altered",
+        file=layout.TIMELINE,
+    )

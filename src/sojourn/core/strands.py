@@ -1,0 +1,129 @@
+"""Strands: who went on from whom, in a log that several machines may have written at once.
+
+A strand is one chain, or one side of a chain that has two. It begins a capsule, or goes on from the
+strand that its first event took over (docs/protocol.md#lineage).
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from sojourn.format.body import Head
+from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
+from sojourn.format.event import Created, Event, ModelIntent, TurnTaken, Unknown
+from sojourn.ids import CapsuleId, EventId, Incarnation, MachineId
+
+ChainKey: TypeAlias = tuple[MachineId, Incarnation]
+
+
+class Strands:
+    """Tells of each event which strand it belongs to, by number; events in the order of the log.
+
+    `tips` are the last events of the strands, `capsules` what their calls are of, `lineages` the
+    strand itself and all that it goes on from.
+    """
+
+    def __init__(self) -> None:
+        self.tips: list[Event] = []
+        self.capsules: list[CapsuleId | None] = []
+        self.lineages: list[frozenset[int]] = []
+        self._by_chain: dict[ChainKey, tuple[int, ...]] = {}
+        self._at = -1
+        self._id: EventId | None = None
+        self._machine: MachineId | None = None
+        self._incarnation: Incarnation | None = None
+
+    def follow(self, event: Event) -> int:
+        """The event's strand; a number that was not there before is a new one."""
+        header = event.header
+        if not (
+            header.prev == self._id
+            and header.machine == self._machine
+            and header.incarnation == self._incarnation
+        ):
+            self._machine, self._incarnation = header.machine, header.incarnation
+            self._at = self._find(event)
+        self._id = event.id
+        self.tips[self._at] = event
+        return self._at
+
+    def of_chain(self, chain: ChainKey | None) -> int | None:
+        """The strand of a chain, of two sides the longer one; None when there is none."""
+        sides = () if chain is None else self._by_chain.get(chain, ())
+        return max(sides, key=lambda at: self.tips[at].header.seq, default=None)
+
+    def of_holder(self, machine: MachineId, capsule: CapsuleId) -> ChainKey | None:
+        """The newest chain by which this machine held the capsule, None when it wrote nothing."""
+        found = [
+            (self.capsules[at] == capsule, self.rank(at), chain)
+            for chain, sides in self._by_chain.items()
+            if chain[0] == machine
+            for at in sides
+        ]
+        return max(found)[2] if found else None
+
+    def rank(self, at: int) -> tuple[object, ...]:
+        """By what of several strands one counts: the highest epoch, then the last in the log."""
+        return rank_of(self.tips[at])
+
+    def taken_over(self, event: Event) -> tuple[EventId, ...]:
+        """What the first event of a strand goes on from: its heads, or `prev` of a second side."""
+        prev = event.header.prev
+        return (prev,) if prev is not None else tuple(head.id for head in heads_of(event))
+
+    def _find(self, event: Event) -> int:
+        header = event.header
+        sides = self._by_chain.get((header.machine, header.incarnation), ())
+        for at in sides:
+            if self.tips[at].id == header.prev:
+                return at
+        longest = self.of_chain((header.machine, header.incarnation))
+        if longest is not None and header.seq > self.tips[longest].header.seq:
+            return longest
+        return self._begin(event, sides[:1] or tuple(self._named(heads_of(event))))
+
+    def _named(self, heads: Iterable[Head]) -> Iterable[int]:
+        for head in heads:
+            sides = self._by_chain.get((head.machine, head.incarnation), ())
+            exact = [at for at in sides if self.tips[at].id == head.id]
+            yield from exact or sides[:1]
+
+    def _begin(self, event: Event, over: tuple[int, ...]) -> int:
+        header, at = event.header, len(self.tips)
+        newest = max(over, key=self.rank, default=None)
+        match event.body:
+            case Created() | Forked():
+                capsule = CapsuleId(event.id)
+            case Claimed():
+                capsule = event.body.capsule
+            case _:
+                capsule = None if newest is None else self.capsules[newest]
+        self.tips.append(event)
+        self.capsules.append(capsule)
+        self.lineages.append(frozenset((at,)).union(*(self.lineages[one] for one in over)))
+        chain = (header.machine, header.incarnation)
+        self._by_chain[chain] = (*self._by_chain.get(chain, ()), at)
+        return at
+
+    def newest_of(self, at: int) -> int | None:
+        """The strand that the strand `at` goes on from; of several the one that counts."""
+        return max(self.lineages[at] - {at}, key=self.rank, default=None)
+
+
+def rank_of(event: Event) -> tuple[object, ...]:
+    """As `Strands.rank`, of an event."""
+    header = event.header
+    return (
+        header.epoch,
+        header.clock,
+        header.machine,
+        header.incarnation,
+        header.seq,
+        event.id,
+    )
+
+
+def heads_of(event: Event) -> tuple[Head, ...]:
+    """What an event names of other chains."""
+    body = event.body
+    headed = isinstance(body, TurnTaken | ModelIntent | Forked | Claimed | Sealed | Unknown)
+    return body.heads if headed else ()
