@@ -9,6 +9,7 @@ from typing import Final
 
 from sojourn.core.strands import ChainKey, Strands, rank_of
 from sojourn.core.turn_state import TurnState, evolve
+from sojourn.format.body import Head
 from sojourn.format.event import Event
 from sojourn.ids import EventId
 
@@ -50,20 +51,22 @@ class TurnStates:
             at = max(ranked, key=self.strands.rank, default=None)
         return TurnState() if at is None else self._states[at]
 
-    def taken_over(self, heads: Collection[EventId]) -> TurnState:
+    def taken_over(self, heads: Collection[Head]) -> TurnState:
         """The state that whoever takes over these events goes on from: of the one that counts."""
         found = [kept for head in heads if (kept := self._state_at(head)) is not None]
         if not found:
             return TurnState()
         return max(found, key=lambda kept: rank_of(kept[0]))[1]
 
-    def _state_at(self, head: EventId) -> tuple[Event, TurnState] | None:
-        kept = self._kept.get(head)
+    def _state_at(self, head: Head) -> tuple[Event, TurnState] | None:
+        kept = self._kept.get(head.id)
         if kept is not None:
             return kept
-        for recent in self._recent:
-            for event, state in reversed(recent):
-                if event.id == head:
+        for at in self.strands.sides((head.machine, head.incarnation)):
+            if at == len(self._recent):
+                continue
+            for event, state in reversed(self._recent[at]):
+                if event.id == head.id:
                     return event, state
-        self.missing.add(head)
+        self.missing.add(head.id)
         return None

@@ -139,7 +139,7 @@ class Transcript:
         self._at = -1
         self._of_strands: list[_Strand] = []
         self._where: dict[CallKey, tuple[int, int]] = {}
-        self._answered: dict[CallKey, int] = {}
+        self._answered: dict[CallKey, tuple[int, int]] = {}
         self._unseen: set[CallKey] = set()
 
     @property
@@ -177,6 +177,7 @@ class Transcript:
             case ModelOutcome():
                 self._replied(event.id, body)
             case ModelIntent():
+                self.strands.learn(at, body.heads)
                 self._request_shown()
             case Configured():
                 self._set(configured=(event.id, body))
@@ -184,6 +185,7 @@ class Transcript:
                 self.requests[body.request] = event.id
                 self._blocks.add(Said(event=event.id, author=body.author, parts=body.parts))
             case TurnTaken():
+                self.strands.learn(at, body.heads)
                 self._boot_changed(event.id, body)
             case Settled():
                 self._settled(event.id, body)
@@ -240,9 +242,8 @@ class Transcript:
 
     def _request_shown(self) -> None:
         """A request shows what its own strand knows; what others wrote it may lack."""
-        if not self._unseen:
-            return
-        self._unseen = {key for key in self._unseen if not self._knows_answer(key)}
+        if self._unseen:
+            self._unseen = {key for key in self._unseen if not self._knows_answer(key)}
 
     def _replied(self, event: EventId, body: ModelOutcome) -> None:
         completed = body.status == "done"
@@ -301,7 +302,7 @@ class Transcript:
             return
         result = Result(event=event, status=body.status, parts=body.parts, failure=body.failure)
         self._put(body.call, replace(call, result=result))
-        self._answered[body.call] = self._at
+        self._answered[body.call] = (self._at, self.strands.tips[self._at].header.seq)
         self._unseen.add(body.call)
 
     def _takes_place(self, call: Call, body: ToolOutcome) -> bool:
@@ -317,8 +318,9 @@ class Transcript:
         return call.result.status == "unknown" and body.status != "unknown"
 
     def _knows_answer(self, key: CallKey) -> bool:
-        """Whether the call's result was written by this strand, or one that it goes on from."""
-        return self._answered.get(key) in self.strands.lineages[self._at]
+        """Whether this strand knows the result that the call has."""
+        by = self._answered.get(key)
+        return by is not None and self.strands.knows(self._at, *by)
 
     def _settled(self, event: EventId, body: Settled) -> None:
         """A result no request has shown yet is replaced; a shown one never changes."""
