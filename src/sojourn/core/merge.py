@@ -15,6 +15,8 @@ import msgspec
 
 from sojourn.errors import FormatError, UsageError
 from sojourn.format import layout
+from sojourn.format.line import ReadBlob
+from sojourn.format.parts import BlobRef
 from sojourn.ids import BlobId, Clock, Epoch, EventId, Incarnation, MachineId, Seq
 
 Side: TypeAlias = Literal["both", "ours", "theirs"]
@@ -92,8 +94,11 @@ def place(line: bytes) -> Placed:
         raise FormatError(message, code="line_malformed", file=layout.TIMELINE) from None
 
 
-def redactions(pieces: Iterable[bytes]) -> Redactions:
-    """What the `redacted` events of a log name."""
+def redactions(pieces: Iterable[bytes], *, read_blob: ReadBlob) -> Redactions:
+    """What the `redacted` events of a log name.
+
+    Raises: FormatError when one of them cannot be read.
+    """
     events: set[EventId] = set()
     blobs: set[BlobId] = set()
     rest = b""
@@ -102,31 +107,36 @@ def redactions(pieces: Iterable[bytes]) -> Redactions:
         end = data.rfind(b"\n") + 1
         for found in _REDACTED.finditer(data, 0, end):
             begin = data.rfind(b"\n", 0, found.start()) + 1
-            _note_redaction(data[begin : data.find(b"\n", found.end())], events, blobs)
+            body = _redaction(data[begin : data.find(b"\n", found.end())], read_blob)
+            if body is not None and body.event is not None:
+                events.add(body.event)
+                blobs.update(body.blobs)
         rest = data[end:]
     return Redactions(events=frozenset(events), blobs=frozenset(blobs))
 
 
 class _Redacted(msgspec.Struct):
-    event: EventId
+    event: EventId | None = None
     blobs: tuple[BlobId, ...] = ()
+    large: BlobRef | None = None
 
 
 class _Line(msgspec.Struct):
     body: _Redacted
 
 
-def _note_redaction(line: bytes, events: set[EventId], blobs: set[BlobId]) -> None:
-    """The words may stand in a body too, so the header decides."""
+def _redaction(line: bytes, read_blob: ReadBlob) -> _Redacted | None:
+    """The body of a redaction; the words may stand in any body, so the header decides."""
     if place(line).mark.kind != "redacted":
-        return
+        return None
     try:
         body = msgspec.json.decode(line, type=_Line).body
+        if body.large is not None:
+            body = msgspec.json.decode(read_blob(body.large) or b"", type=_Redacted)
     except msgspec.MsgspecError as error:
         message = f"a redaction cannot be read: {error}"
         raise FormatError(message, code="body_malformed", file=layout.TIMELINE) from None
-    events.add(body.event)
-    blobs.update(body.blobs)
+    return body
 
 
 def merge(
