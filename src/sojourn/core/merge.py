@@ -322,17 +322,18 @@ class _Union:
 
     def _placed(self, line: bytes, side: Side) -> Placed:
         placed = place(line)
-        last = self.last.get(side)
-        if last is not None and _place(placed.mark) < _place(last):
+        last, mark = self.last.get(side), placed.mark
+        if last is not None and mark.clock <= last.clock and _place(mark) < _place(last):
             raise FormatError(
                 "the lines are not in the order of a log", code="file_order", file=layout.TIMELINE
             )
-        self.last[side] = placed.mark
+        self.last[side] = mark
         return placed
 
     def _take(self, placed: Placed) -> bytes:
         clock = placed.mark.clock
-        if clock - self._clock_before() > layout.MAX_CLOCK_JUMP:
+        before = self._clock_before() if self.clock is None else self.clock
+        if clock - before > layout.MAX_CLOCK_JUMP:
             raise FormatError(
                 f"the clock rises to {clock} at once", code="clock_jump", file=layout.TIMELINE
             )
@@ -342,10 +343,8 @@ class _Union:
         return placed.line if placed.mark.kind in KEPT else placed.without_body()
 
     def _clock_before(self) -> int:
-        if self.clock is None:
-            line = self.before
-            self.clock = 0 if line is None else place(line[line.rfind(b"\n") + 1 :]).mark.clock
-        return self.clock
+        line = self.before
+        return 0 if line is None else place(line[line.rfind(b"\n") + 1 :]).mark.clock
 
 
 def _compare(one: Placed, other: Placed) -> int:
@@ -353,6 +352,8 @@ def _compare(one: Placed, other: Placed) -> int:
     first, second = one.mark, other.mark
     if first.clock != second.clock:
         return first.clock - second.clock
+    if first.machine != second.machine:
+        return -1 if first.machine < second.machine else 1
     before, after = (*_place(first), one.id), (*_place(second), other.id)
     return (before > after) - (before < after)
 
