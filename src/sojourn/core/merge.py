@@ -169,7 +169,7 @@ def union(
     Many lines that both hold may come as one block of lines. Raises: as `merge`.
     """
     one, other = _Source(ours), _Source(theirs)
-    _check_lineage(one, other)
+    check_origin(one.peek(), other.peek())
     joining = _Union(frozenset(redacted))
     if not redacted:
         for block in _shared(one, other):
@@ -178,8 +178,11 @@ def union(
     yield from joining.run(one, other)
 
 
-def _check_lineage(one: "_Source", other: "_Source") -> None:
-    first, second = one.peek(), other.peek()
+def check_origin(first: bytes | None, second: bytes | None) -> None:
+    """Refuse two logs that begin otherwise, given the first line of each, None when it has none.
+
+    Raises: UsageError `other_lineage`; FormatError `identity_missing`.
+    """
     if first is None or second is None:
         raise FormatError("the log is empty", code="identity_missing", file=layout.TIMELINE)
     if place(first).header != place(second).header:

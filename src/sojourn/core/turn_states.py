@@ -32,8 +32,8 @@ class TurnStates:
         self._recent: list[deque[tuple[Event, TurnState]]] = []
         self._kept: dict[EventId, tuple[Event, TurnState]] = {}
 
-    def apply(self, event: Event) -> None:
-        """Take in the log's next event."""
+    def apply(self, event: Event) -> int:
+        """Take in the log's next event; the number of its strand."""
         at = self.strands.follow(event)
         if at == len(self._states):
             self._states.append(self.taken_over(self.strands.taken_over(event)))
@@ -42,6 +42,7 @@ class TurnStates:
         self._recent[at].append((event, state))
         if event.id in self._wanted:
             self._kept[event.id] = (event, state)
+        return at
 
     def state(self, own: ChainKey | None) -> TurnState:
         """The state of a chain; where it has no event, of the strand that counts most."""

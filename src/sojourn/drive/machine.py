@@ -12,6 +12,7 @@ from sojourn.ports import (
     Ledger,
     Lock,
     MachineKey,
+    Merger,
     Queue,
     Randomness,
     Sandbox,
@@ -56,6 +57,7 @@ class Maker(Protocol):
 class Ports:
     """What one machine has; `store_at` opens the capsule in a folder, `boot` is the boot's id.
 
+    `merger_at` brings into the first folder what the second one has.
     `workspace_at` takes the capsule's id, its folder and that of the workspace;
     `network_at` names the kind of network file system a folder is on, None for a local one;
     `is_other_folder` says whether the first folder still exists and is not the second;
@@ -72,6 +74,7 @@ class Ports:
     randomness: Randomness
     boot: str
     store_at: Callable[[str], Store]
+    merger_at: Callable[[str, str], Merger]
     sandbox_for: Callable[[CapsuleId], Sandbox]
     workspace_at: Callable[[CapsuleId, str, str], Workspace]
     network_at: Callable[[str], str | None]

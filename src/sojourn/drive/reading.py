@@ -96,7 +96,7 @@ def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) 
         states=folding.states,
         transcript=folding.transcript,
         memory=folding.memory,
-        environment=folding.environment,
+        environment=folding.environment(own),
         snapshots=folding.snapshots,
         ending=ending,
         last_time=folding.last_time,
@@ -137,7 +137,7 @@ class Folding:
         self.states = TurnStates(wanted)
         self.transcript = Transcript()
         self.memory = Fold()
-        self.environment: EnvironmentChanged | None = None
+        self._environments: list[EnvironmentChanged | None] = []
         self.snapshots = Snapshots()
         self.last_time: str | None = None
 
@@ -146,22 +146,33 @@ class Folding:
         for event in found:
             if isinstance(event, Damage):
                 continue
-            take(event)
+            at, last = take(event), event
+            if at == len(self._environments):
+                self._go_on(at)
             apply(event)
-            last = event
             if type(event.body) in KEPT:
-                self._keep(event)
+                self._keep(at, event)
         if last is not None:
             self.last_time = last.header.time
 
-    def _keep(self, event: Event) -> None:
+    def _go_on(self, at: int) -> None:
+        """A new strand knows the files of the one that it goes on from."""
+        before = self.states.strands.newest_of(at)
+        self._environments.append(None if before is None else self._environments[before])
+
+    def _keep(self, at: int, event: Event) -> None:
         body = event.body
         if isinstance(body, Memory):
             self.memory = add(self.memory, body, read_text=self._text)
         elif isinstance(body, EnvironmentChanged):
-            self.environment = body
+            self._environments[at] = body
         elif isinstance(body, Snapshotted):
             self.snapshots.add(event.id, body)
+
+    def environment(self, own: ChainKey | None) -> EnvironmentChanged | None:
+        """The files of `environment/` as the own chain knows them; without one, the newest."""
+        at = self.states.strands.of_chain(own)
+        return self._environments[-1 if at is None else at] if self._environments else None
 
     def _text(self, ref: BlobRef) -> str:
         return (blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")
