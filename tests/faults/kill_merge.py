@@ -111,7 +111,10 @@ def faults_of(folder: Path, old: bytes, whole: bytes) -> list[str]:
     if not isinstance(admission, MayRun):
         found.append(f"it may not run: {admission.code}")
         return found
-    merged_in(folder)
+    try:
+        merged_in(folder)
+    except SojournError as error:
+        return [*found, f"merging again is refused: {error.code}"]
     if stage.timeline().read_bytes() != whole:
         found.append("merging again does not give the merged log")
     if stage.verify():

@@ -41,12 +41,15 @@ class FolderMerger:
     def copy(self, blobs: Collection[BlobId], *, progress: Callable[[int, int], None]) -> None:
         """Copy blobs, durable on return; `progress` is told how many of all are done.
 
-        Raises: FormatError `blob_altered` when one of the source is none; StorageError.
+        What an earlier merge copied before it died is durable then, too. Raises: FormatError
+        `blob_altered` when one of the source is none; StorageError.
         """
         names = sorted(blobs)
         for start in range(0, len(names), AT_ONCE):
             progress(start, len(names))
             self._copy_some(names[start : start + AT_ONCE])
+        with durable_write(f"{self._folder}/{layout.BLOBS}"):
+            self._disk.sync_folder(f"{self._folder}/{layout.BLOBS}")
         progress(len(names), len(names))
 
     def stage(self, pieces: Iterable[bytes]) -> None:
@@ -111,7 +114,6 @@ class FolderMerger:
             except BaseException:
                 self._drop_all(made)
                 raise
-            self._disk.sync_folder(f"{self._folder}/{layout.BLOBS}")
 
     def _copied(self, name: BlobId) -> tuple[str, str]:
         """A half-made file with the blob's bytes, synced, and the path it is for."""
