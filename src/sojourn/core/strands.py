@@ -133,6 +133,10 @@ class Strands:
         self._by_chain[chain] = (*self.sides(chain), at)
         return at
 
+    def over(self, at: int) -> tuple[int, ...]:
+        """The strands that the strand `at` knows of, the one that counts most first."""
+        return tuple(sorted(self._known[at], key=self.rank, reverse=True))
+
     def newest_of(self, at: int) -> int | None:
         """The strand that the strand `at` goes on from; of several the one that counts."""
         return max(self._known[at], key=self.rank, default=None)

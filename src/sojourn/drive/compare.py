@@ -27,7 +27,7 @@ class _Line(msgspec.Struct):
 class Part:
     """What one side has of a chain and the other lacks: events `first` to `last`, times for people.
 
-    `begin` is the id of the first of them. `kinds` counts them by kind.
+    `begin` is the id of the first of them, `snapshot` that of the last one that is a snapshot.
     """
 
     machine: MachineId
@@ -39,8 +39,8 @@ class Part:
     ended: str
     epoch: Epoch
     events: int = 0
+    snapshot: EventId | None = None
     turns: dict[TurnId, None] = field(default_factory=dict[TurnId, None])
-    kinds: dict[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,13 @@ class TwoSides:
 
 @dataclass(slots=True, kw_only=True)
 class Comparison:
-    """How many events both have, and the parts that only one of them has, in the logs' order."""
+    """How many events both have, and the parts that only one of them has, in the logs' order.
+
+    `snapshot` is the last one that only one of them has: the current one of both together.
+    """
 
     shared: int = 0
+    snapshot: EventId | None = None
     ours: list[Part] = field(default_factory=list[Part])
     theirs: list[Part] = field(default_factory=list[Part])
 
@@ -102,6 +106,8 @@ def compare(ours: Iterable[bytes], theirs: Iterable[bytes]) -> Comparison:
             part = parts[key] = _part(placed)
             (found.ours if side == "ours" else found.theirs).append(part)
         _count(part, placed)
+        if placed.mark.kind == "snapshot":
+            found.snapshot = part.snapshot
     return found
 
 
@@ -124,7 +130,8 @@ def _count(part: Part, placed: Placed) -> None:
     part.events += 1
     part.last, part.ended = max(part.last, mark.seq), mark.time
     part.epoch = max(part.epoch, mark.epoch)
-    part.kinds[mark.kind] = part.kinds.get(mark.kind, 0) + 1
+    if mark.kind == "snapshot":
+        part.snapshot = placed.id
     if mark.kind in TURN_KINDS:
         body = msgspec.json.decode(placed.line, type=_Line).body
         if body is not None:
