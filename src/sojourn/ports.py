@@ -4,16 +4,7 @@ Nothing here does anything. Methods that may wait are async; what is machine-loc
 (ledger, inbox, lock) is not.
 """
 
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
@@ -110,44 +101,6 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of what is open."""
-
-
-class Merger(Protocol):
-    """Brings another capsule's blobs and the merged log into a capsule (docs/protocol.md#merge)."""
-
-    def lacking(self, without: Collection[BlobId]) -> tuple[BlobId, ...]:
-        """Blobs that the other capsule has and this one lacks, but for those."""
-        ...
-
-    def copy(self, blobs: Collection[BlobId], *, progress: Callable[[int, int], None]) -> None:
-        """Copy these blobs, verified and durable on return; `progress`: how many of all.
-
-        Raises: FormatError `blob_altered`; StorageError.
-        """
-        ...
-
-    def stage(self, pieces: Iterable[bytes]) -> None:
-        """Write a log beside the log, durable on return. Raises: StorageError."""
-        ...
-
-    def staged(self) -> Iterator[bytes]:
-        """The bytes of the staged log as they lie there."""
-        ...
-
-    def install(self) -> None:
-        """The staged log takes the place of the log, durable on return. Raises: StorageError."""
-        ...
-
-    def discard(self, blobs: Collection[BlobId]) -> None:
-        """Blobs that were redacted are not there any more, durable on return.
-
-        Raises: StorageError.
-        """
-        ...
-
-    def drop(self) -> None:
-        """Leave nothing behind of what was staged and not installed."""
-        ...
 
 
 class Ledger(Protocol):

@@ -20,7 +20,6 @@ from sojourn.store.inbox import FolderInbox
 from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
 from sojourn.store.log import last_id
-from sojourn.store.merging import FolderMerger
 from sojourn.store.system import OsClock
 from sojourn.testing.disk import Died, Fault, RecordingDisk
 from sojourn.testing.power import Act, Check
@@ -368,39 +367,6 @@ def a_death_is_remembered(disk: RecordingDisk, done: list[str]) -> None:
         assert left.boot == ("boot 2" if before is None else before.boot)
 
 
-OTHER = "/disk/capsules/other"
-MERGED = FIRST + b"".join(line(blob) for blob in BLOBS)
-
-
-def with_another(kind: type[RecordingDisk] = RecordingDisk) -> RecordingDisk:
-    """A second copy, whose blobs the first one lacks."""
-    plain = made()
-    named = {layout.blob_path(blob): data for blob, data in BLOBS.items()}
-    create_capsule(OTHER, {**FILES, **named}, disk=plain)
-    return plain.turned_into(kind)
-
-
-def merge(disk: RecordingDisk, done: list[str]) -> None:
-    merger = FolderMerger(FOLDER, OTHER, disk=disk)
-    merger.copy(merger.lacking(()), progress=lambda *_: None)
-    merger.stage((MERGED[:100], MERGED[100:]))
-    store = FolderStore(FOLDER, disk=disk)
-    at_once(store.replace_file(layout.MANIFEST, b'{"new":2}\n'))
-    merger.install()
-    done.append("log")
-
-
-def merge_is_whole_or_none(disk: RecordingDisk, done: list[str]) -> None:
-    log = read(disk)
-    assert log == MERGED or (log == FIRST and not done)
-    store = FolderStore(FOLDER, disk=disk)
-    if log == MERGED:
-        assert store.read_file(layout.MANIFEST) == b'{"new":2}\n'
-        for blob, data in BLOBS.items():
-            assert store.read_blob(blob) == data
-    only_whole_files(disk)
-
-
 @dataclass(frozen=True)
 class Sequence:
     """Where it starts, what it does, and what must hold after any end of it."""
@@ -423,7 +389,6 @@ SEQUENCES = {
     "create": Sequence(without_capsule, create, and_none_is_half),
     "create in an empty folder": Sequence(with_empty_folder, create, capsule_is_whole_or_none),
     "lock": Sequence(made, hold, a_death_is_remembered),
-    "merge": Sequence(with_another, merge, merge_is_whole_or_none),
     "log first": Sequence(made, checkpoint(BLOBS, log_first=True), checkpoint_is_whole(BLOBS)),
     "early": Sequence(made, acknowledge_early, log_is_kept),
 }

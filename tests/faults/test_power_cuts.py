@@ -44,8 +44,6 @@ def test_nothing_acknowledged_is_lost_wherever_it_ends(name: str) -> None:
         (NoFileSync, "create"),
         (NoFileSync, "create in an empty folder"),
         (NoFileSync, "lock"),
-        (NoFileSync, "merge"),
-        (NoFolderSync, "merge"),
         (NoFolderSync, "checkpoint"),
         (NoFolderSync, "many blobs"),
         (NoFolderSync, "blobs again"),

@@ -1,18 +1,17 @@
 """The ports of one machine, as the drivers need them; `agent.py` puts them together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from sojourn.core.mask import Mask
 from sojourn.format.filling import Filling
-from sojourn.ids import CapsuleId
+from sojourn.ids import BlobId, CapsuleId
 from sojourn.ports import (
     Inbox,
     Ledger,
     Lock,
     MachineKey,
-    Merger,
     Queue,
     Randomness,
     Sandbox,
@@ -50,6 +49,44 @@ class Maker(Protocol):
 
     def left_behind(self, folder: str) -> tuple[str, ...]:
         """Staged folders for `folder` whose maker died."""
+        ...
+
+
+class Merger(Protocol):
+    """Brings another capsule's blobs and the merged log into a capsule (docs/protocol.md#merge)."""
+
+    def lacking(self, without: Collection[BlobId]) -> tuple[BlobId, ...]:
+        """Blobs that the other capsule has and this one lacks, but for those."""
+        ...
+
+    def copy(self, blobs: Collection[BlobId], *, progress: Callable[[int, int], None]) -> None:
+        """Copy these blobs, verified and durable on return; `progress`: how many of all.
+
+        Raises: FormatError `blob_altered`; StorageError.
+        """
+        ...
+
+    def stage(self, pieces: Iterable[bytes]) -> None:
+        """Write a log beside the log, durable on return. Raises: StorageError."""
+        ...
+
+    def staged(self) -> Iterator[bytes]:
+        """The bytes of the staged log as they lie there."""
+        ...
+
+    def install(self) -> None:
+        """The staged log takes the place of the log, durable on return. Raises: StorageError."""
+        ...
+
+    def discard(self, blobs: Collection[BlobId]) -> None:
+        """Blobs that were redacted are not there any more, durable on return.
+
+        Raises: StorageError.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Leave nothing behind of what was staged and not installed."""
         ...
 
 

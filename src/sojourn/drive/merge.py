@@ -14,7 +14,7 @@ from sojourn.core.merge import Redactions, check_origin, merge, place, redaction
 from sojourn.core.tenure import LedgerRecord, LedgerTip
 from sojourn.drive.compare import Comparison, compare
 from sojourn.drive.hold import Hold
-from sojourn.drive.machine import Ports
+from sojourn.drive.machine import Merger, Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.opening import hold_capsule
 from sojourn.drive.reading import SPLITS, Folded, blob_or_none, fold_capsule, read_manifest
@@ -24,7 +24,7 @@ from sojourn.format.body import Head
 from sojourn.format.failures import stops_running
 from sojourn.format.timeline_read import Reader
 from sojourn.ids import BlobId, CapsuleId, Epoch
-from sojourn.ports import Merger, Store
+from sojourn.ports import Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
