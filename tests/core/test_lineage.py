@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.stories import Story, heads_of_log, place_of, started, states_of, told
+from core.worlds import turn, worlds
 from sojourn.core.turn import Take
 from sojourn.core.turn_states import RECENT
 from sojourn.core.view import TWO_EDITS, UNSYNCED, Entry, Notice, Replied, Said
@@ -12,19 +13,6 @@ from sojourn.format.event import CallStatus, Configured, Event, Memory, Settled,
 from sojourn.format.parts import TextPart
 from sojourn.format.working_memory import digest_of
 from sojourn.ids import CallKey, Clock, call_key
-
-
-def turn(story: Story, text: str, *tools: str) -> None:
-    """A whole turn, with one call of each tool."""
-    story.hear(text)
-    story.take()
-    if tools:
-        story.reply(story.model(), *tools)
-        for _ in tools:
-            story.end(story.tool())
-    story.reply(story.model())
-    while story.state.turn is not None:
-        story.next()
 
 
 def texts(entries: list[Entry]) -> list[str]:
@@ -289,35 +277,6 @@ def test_two_edits_of_the_notes_are_both_told() -> None:
     assert [notice.text for notice in told_of].count(TWO_EDITS) == 1
     (two,) = [notice for notice in told_of if notice.text == TWO_EDITS]
     assert {part.text for part in two.attached if isinstance(part, TextPart)} == {"a", "b"}
-
-
-@st.composite
-def worlds(draw: st.DrawFn) -> list[Story]:
-    """Copies that each ran turns, took one another over, and merged; in any order."""
-    copies = [Story()]
-    turn(copies[0], "first", "safe")
-    for number in range(draw(st.integers(1, 10))):
-        story = draw(st.sampled_from(copies))
-        match draw(st.sampled_from(("turn", "open", "go on", "claim", "merge"))):
-            case "turn" if story.state.turn is None:
-                turn(story, f"turn {number}", *draw(st.sampled_from(((), ("safe", "report")))))
-            case "open" if story.state.turn is None:
-                story.hear(f"open {number}")
-                story.take()
-                story.reply(story.model(), "safe", "report", "ask")
-                if draw(st.booleans()):
-                    story.tool()
-            case "go on" if story.state.turn is not None and story.state.paused is None:
-                story.take(f"runner {number}")
-                story.next(f"runner {number}")
-            case "claim" if len(copies) < 4:
-                copies.append(story.claimed(str(len(copies)), epoch=1000 * (number + 1)))
-            case "merge":
-                other = draw(st.sampled_from(copies))
-                copies[copies.index(story)] = story.merged(other)
-            case _:
-                pass
-    return copies
 
 
 @settings(deadline=None, max_examples=150)
