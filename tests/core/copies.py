@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
+import msgspec
+
 from format.logs import BIRTH, START, TIME, read, said
 from sojourn.core.merge import KEPT, Redactions, merge, place, redactions
 from sojourn.format.body import Head
@@ -71,7 +73,7 @@ class Copy:
         """Take in the other's events."""
         self.log = merged(self.log, other.log)
         clocks = [place(line).mark.clock for line in self.log.split(b"\n")[:-1]]
-        self.chain = replace(self.chain, clock=Clock(max(clocks)))
+        self.chain = msgspec.structs.replace(self.chain, clock=Clock(max(clocks)))
         for chain, head in other.heads.items():
             if head > self.heads.get(chain, (-1, "")):
                 self.heads[chain] = head

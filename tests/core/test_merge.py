@@ -1,7 +1,6 @@
 """Merging is the sorted union, whichever way it is done (docs/format.md#merge)."""
 
 import tracemalloc
-from dataclasses import replace
 
 import msgspec
 import pytest
@@ -170,7 +169,9 @@ def test_a_clock_that_jumps_is_refused_and_the_highest_step_is_not() -> None:
     for jump, refused in ((MAX_CLOCK_JUMP, False), (MAX_CLOCK_JUMP + 1, True)):
         here = begun()
         there = here.claimed("there", epoch=1001)
-        there.chain = replace(there.chain, clock=Clock(there.chain.clock + jump - 1))
+        there.chain = msgspec.structs.replace(
+            there.chain, clock=Clock(there.chain.clock + jump - 1)
+        )
         there.add(said("late"))
         if not refused:
             assert damages(merged(here.log, there.log)) == []

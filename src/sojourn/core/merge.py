@@ -5,7 +5,6 @@ their length. Headers are looked at only where the logs differ, bodies never.
 docs/format.md#merge is the specification.
 """
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -27,7 +26,7 @@ KEPT: Final = frozenset(("created", "forked", "claimed", "sealed", "redacted", "
 
 _HEADER: Final = b',"header":'
 _NULL: Final = b'{"body":null,"header":'
-_REDACTED: Final = re.compile(rb'"kind"\s*:\s*"redacted"')
+_REDACTED: Final = b'"redacted"'
 _LONGEST: Final = layout.MAX_LINE
 
 
@@ -105,12 +104,14 @@ def redactions(pieces: Iterable[bytes], *, read_blob: ReadBlob) -> Redactions:
     for piece in pieces:
         data = rest + piece
         end = data.rfind(b"\n") + 1
-        for found in _REDACTED.finditer(data, 0, end):
-            begin = data.rfind(b"\n", 0, found.start()) + 1
-            body = _redaction(data[begin : data.find(b"\n", found.end())], read_blob)
+        at = data.find(_REDACTED, 0, end)
+        while at >= 0:
+            stop = data.find(b"\n", at)
+            body = _redaction(data[data.rfind(b"\n", 0, at) + 1 : stop], read_blob)
             if body is not None and body.event is not None:
                 events.add(body.event)
                 blobs.update(body.blobs)
+            at = data.find(_REDACTED, stop, end)
         rest = data[end:]
     return Redactions(events=frozenset(events), blobs=frozenset(blobs))
 
