@@ -13,7 +13,7 @@ import pytest
 from agent.elsewhere import elsewhere
 from agent.stage import Stage
 from sojourn import tool
-from sojourn.agent.merging import merge
+from sojourn.agent.merging import chart, difference, merge
 from sojourn.core.tenure import MayLook, MayRun
 from sojourn.drive.merge import Merged
 from sojourn.errors import FormatError, HeldElsewhereError, SojournError, UsageError
@@ -300,3 +300,55 @@ def _other_side(stage: Stage, clone: Path) -> str:
     written = manifest.encode(msgspec.structs.replace(found, timeline=mark))
     (clone / "manifest.json").write_bytes(written)
     return batch.events[0].id
+
+
+def test_a_difference_names_events_notes_and_files_of_both(tmp_path: Path) -> None:
+    stage, other = two(tmp_path, here=2, there=1)
+    (other.capsule / "memory/working_memory.md").write_text("theirs\n")
+    other.run("look")
+    entry = b'{"path":"a","sha256":"%s","size":1,"type":"file"}' % (b"0" * 64)
+    (other.capsule / "artifacts/snapshot.json").write_bytes(
+        b'{"entries":[' + entry + b'],"format":"sojourn.snapshot/1"}\n'
+    )
+    machine = stage.machine
+    places = [machine.find(str(one.capsule)) for one in (stage, other)]
+    found = difference(machine, *places)
+    assert [len(part.turns) for part in found.comparison.ours] == [2]
+    assert [len(part.turns) for part in found.comparison.theirs] == [2]
+    assert found.notes == ("# Working memory\n", "theirs\n")
+    assert (found.changed, found.ours, found.theirs) == ((), (), ("a",))
+    back = difference(machine, *reversed(places))
+    assert (back.comparison.ours, back.comparison.theirs) == (
+        found.comparison.theirs,
+        found.comparison.ours,
+    )
+    same = difference(machine, places[0], places[0])
+    assert same.comparison.shared == len(stage.events())
+
+
+def test_the_chart_of_a_merged_capsule_has_both_machines(tmp_path: Path) -> None:
+    stage, other = two(tmp_path, here=1, there=2)
+    merged(stage, other.capsule)
+    made = chart(stage.machine.look(stage.make()))
+    assert [strand.epoch for strand in made.strands] == [1, 1001]
+    assert [row.said for row in made.rows if row.kind == "turn" and row.strand == 1] == [
+        "there 0",
+        "there 1",
+    ]
+
+
+def test_a_copy_of_a_merged_capsule_shows_the_turn_of_its_holder(tmp_path: Path) -> None:
+    """Whoever only looks reads the holder's own strand from the manifest."""
+    stage, other = two(tmp_path)
+    other.run("more", each=lambda agent, event: _leave_at(agent, event.header.kind))
+    assert other.machine.look(other.make()).state.turn is not None
+    merged(stage, other.capsule)
+    shutil.copytree(stage.capsule, tmp_path / "copy")
+    look = stage.machine.look(stage.machine.find(str(tmp_path / "copy")))
+    assert look.state.turn is None
+    assert isinstance(look.admission, MayLook)
+
+
+def _leave_at(agent: Any, kind: str) -> None:
+    if kind == "model_intent":
+        agent.leave()
