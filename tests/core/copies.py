@@ -6,7 +6,8 @@ from hashlib import sha256
 import msgspec
 
 from format.logs import BIRTH, START, TIME, read, said
-from sojourn.core.merge import KEPT, Redactions, merge, place, redactions
+from sojourn.core.merge import KEPT, Redactions, merge, redactions
+from sojourn.core.placed import place
 from sojourn.format.body import Head
 from sojourn.format.capsule_kinds import Claimed, Redacted
 from sojourn.format.event import AnyBody

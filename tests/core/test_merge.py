@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from core.copies import Copy, begun, damages, merged, named, pieces
 from format.logs import BIRTH, TIME, said
-from sojourn.core.merge import Redactions, merge, place, redactions, union
+from sojourn.core.merge import Redactions, merge, redactions, union
+from sojourn.core.placed import place
 from sojourn.errors import FormatError, UsageError
 from sojourn.format.capsule_kinds import Redacted
 from sojourn.format.event import Configured

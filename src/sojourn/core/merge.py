@@ -7,16 +7,16 @@ docs/format.md#merge is the specification.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.core.placed import Mark, Placed, compare, place, place_of
 from sojourn.errors import FormatError, UsageError
 from sojourn.format import layout
 from sojourn.format.line import ReadBlob
 from sojourn.format.parts import BlobRef
-from sojourn.ids import BlobId, Clock, Epoch, EventId, Incarnation, MachineId, Seq
+from sojourn.ids import BlobId, EventId
 
 Side: TypeAlias = Literal["both", "ours", "theirs"]
 """Which of the two logs holds an event."""
@@ -24,25 +24,11 @@ Side: TypeAlias = Literal["both", "ours", "theirs"]
 KEPT: Final = frozenset(("created", "forked", "claimed", "sealed", "redacted", "repaired"))
 """Kinds whose bodies no event can redact (docs/format.md#redaction)."""
 
-_HEADER: Final = b',"header":'
-_NULL: Final = b'{"body":null,"header":'
 _REDACTED: Final = b'"redacted"'
 _LONGEST: Final = layout.MAX_LINE
 
-
-class Mark(msgspec.Struct, frozen=True, gc=False):
-    """What is read of a header; by the first four a log is sorted, and then by the id."""
-
-    clock: Clock
-    machine: MachineId
-    incarnation: Incarnation
-    seq: Seq
-    kind: str
-    epoch: Epoch
-    time: str
-
-
-_mark = msgspec.json.Decoder(Mark).decode
+AT_ONCE: Final = 1 << 18
+"""About how many bytes of lines are put together before they are given on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,43 +42,6 @@ class Redactions:
         return Redactions(events=self.events | other.events, blobs=self.blobs | other.blobs)
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A line, given without its 0x0A, with its place in the order of the log."""
-
-    line: bytes
-    header: bytes
-    mark: Mark
-
-    @property
-    def id(self) -> EventId:
-        """The event's id."""
-        return EventId(sha256(self.header).hexdigest())
-
-    @property
-    def is_null(self) -> bool:
-        """Whether the body is gone."""
-        return self.line.startswith(_NULL)
-
-    def without_body(self) -> bytes:
-        """The line with its body taken away."""
-        return _NULL + self.header + b"}"
-
-
-def place(line: bytes) -> Placed:
-    """The line with its place; a header holds no object, so the last `,"header":` begins it.
-
-    Raises: FormatError `line_malformed`.
-    """
-    at = line.rfind(_HEADER)
-    header = line[at + len(_HEADER) : -1]
-    try:
-        return Placed(line, header, _mark(header))
-    except msgspec.MsgspecError as error:
-        message = f"a line of the log cannot be read: {error}"
-        raise FormatError(message, code="line_malformed", file=layout.TIMELINE) from None
-
-
 def redactions(pieces: Iterable[bytes], *, read_blob: ReadBlob) -> Redactions:
     """What the `redacted` events of a log name.
 
@@ -100,20 +49,31 @@ def redactions(pieces: Iterable[bytes], *, read_blob: ReadBlob) -> Redactions:
     """
     events: set[EventId] = set()
     blobs: set[BlobId] = set()
+    for line in _lines_with(_REDACTED, pieces):
+        body = _redaction(line, read_blob)
+        if body is not None and body.event is not None:
+            events.add(body.event)
+            blobs.update(body.blobs)
+    return Redactions(events=frozenset(events), blobs=frozenset(blobs))
+
+
+def _lines_with(word: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The whole lines that hold the word; only the line at a piece's edge is ever put together."""
     rest = b""
     for piece in pieces:
-        data = rest + piece
-        end = data.rfind(b"\n") + 1
-        at = data.find(_REDACTED, 0, end)
+        begin = piece.find(b"\n") + 1
+        if not begin:
+            rest += piece
+            continue
+        edge, end = rest + piece[: begin - 1], piece.rfind(b"\n")
+        if word in edge:
+            yield edge
+        at = piece.find(word, begin, end)
         while at >= 0:
-            stop = data.find(b"\n", at)
-            body = _redaction(data[data.rfind(b"\n", 0, at) + 1 : stop], read_blob)
-            if body is not None and body.event is not None:
-                events.add(body.event)
-                blobs.update(body.blobs)
-            at = data.find(_REDACTED, stop, end)
-        rest = data[end:]
-    return Redactions(events=frozenset(events), blobs=frozenset(blobs))
+            stop = piece.find(b"\n", at)
+            yield piece[piece.rfind(b"\n", 0, at) + 1 : stop]
+            at = piece.find(word, stop, end)
+        rest = piece[end + 1 :]
 
 
 class _Redacted(msgspec.Struct):
@@ -153,10 +113,15 @@ def merge(
     for _, block in union(ours, theirs, redacted=redacted):
         lines.append(block)
         size += len(block)
-        if size >= 1 << 18:
+        if size < AT_ONCE:
+            continue
+        if len(lines) == 1:
+            yield block
+            yield b"\n"
+        else:
             lines.append(b"")
             yield b"\n".join(lines)
-            lines, size = [], 0
+        lines, size = [], 0
     if lines:
         lines.append(b"")
         yield b"\n".join(lines)
@@ -222,6 +187,10 @@ class _Source:
         self.data += piece
         return True
 
+    def take(self) -> bytes | None:
+        """The next piece as it comes, None at the end."""
+        return next(self._pieces, None)
+
     def next(self) -> bytes | None:
         """The next line without its 0x0A; None at the end. A last line that has no end is left."""
         if self._at >= len(self._lines) and not self._split():
@@ -253,6 +222,7 @@ class _Source:
 
 def _shared(one: _Source, other: _Source) -> Iterator[bytes]:
     """The lines that both logs begin with, compared as bytes; the sources then stand behind."""
+    yield from _equal_pieces(one, other)
     while one.fill() and other.fill():
         size = min(len(one.data), len(other.data))
         same = one.data[:size] == other.data[:size]
@@ -264,6 +234,27 @@ def _shared(one: _Source, other: _Source) -> Iterator[bytes]:
             return
         if end < 0 and not (one.more() if len(one.data) == size else other.more()):
             return
+
+
+def _equal_pieces(one: _Source, other: _Source) -> Iterator[bytes]:
+    """The same, as long as both come in pieces of one size: nothing is copied but what is given."""
+    rest, piece = b"", one.data
+    if piece != other.data:
+        return
+    while piece is not None:
+        begin, end = piece.find(b"\n"), piece.rfind(b"\n")
+        if begin < 0:
+            rest += piece
+        else:
+            yield rest + piece[:begin]
+            if end > begin:
+                yield piece[begin + 1 : end]
+            rest = piece[end + 1 :]
+        piece, different = one.take(), other.take()
+        if piece != different:
+            one.data, other.data = rest + (piece or b""), rest + (different or b"")
+            return
+    one.data = other.data = rest
 
 
 def _first_difference(one: bytes, other: bytes) -> int:
@@ -297,7 +288,7 @@ class _Union:
                 a, first, b, second = one.next(), None, other.next(), None
                 continue
             first, second = first or self._placed(a, "ours"), second or self._placed(b, "theirs")
-            order = _compare(first, second)
+            order = compare(first, second)
             if order < 0:
                 yield "ours", self._take(first)
                 a, first = one.next(), None
@@ -327,7 +318,7 @@ class _Union:
     def _placed(self, line: bytes, side: Side) -> Placed:
         placed = place(line)
         last, mark = self.last.get(side), placed.mark
-        if last is not None and mark.clock <= last.clock and _place(mark) < _place(last):
+        if last is not None and mark.clock <= last.clock and place_of(mark) < place_of(last):
             raise FormatError(
                 "the lines are not in the order of a log", code="file_order", file=layout.TIMELINE
             )
@@ -349,21 +340,6 @@ class _Union:
     def _clock_before(self) -> int:
         line = self.before
         return 0 if line is None else place(line[line.rfind(b"\n") + 1 :]).mark.clock
-
-
-def _compare(one: Placed, other: Placed) -> int:
-    """Below 0 when the first stands before the second, 0 when both are one event."""
-    first, second = one.mark, other.mark
-    if first.clock != second.clock:
-        return first.clock - second.clock
-    if first.machine != second.machine:
-        return -1 if first.machine < second.machine else 1
-    before, after = (*_place(first), one.id), (*_place(second), other.id)
-    return (before > after) - (before < after)
-
-
-def _place(mark: Mark) -> tuple[int, str, str, int]:
-    return (mark.clock, mark.machine, mark.incarnation, mark.seq)
 
 
 def _joined(one: Placed, other: Placed) -> Placed:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from sojourn.core.merge import Placed, Side, place, union
+from sojourn.core.merge import Side, union
+from sojourn.core.placed import Placed, place
 from sojourn.ids import Epoch, EventId, Incarnation, MachineId, Seq, TurnId
 
 TURN_KINDS = frozenset(("turn_taken", "turn_ended", "turn_paused"))
