@@ -46,8 +46,8 @@ def command(settings: Settings, capsule: str, other: str) -> None:
     current snapshots. Nothing is changed, and neither needs to be held here.
     """
     from sojourn.agent.merging import difference
-    from sojourn.cli.shapes_merge import DiffAnswer
     from sojourn.cli.parts import part_shapes, side_shapes
+    from sojourn.cli.shapes_merge import DiffAnswer
 
     machine, place = find(capsule)
     _, there = find(other)

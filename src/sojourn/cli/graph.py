@@ -11,8 +11,8 @@ from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
 
 if TYPE_CHECKING:
-    from sojourn.cli.shapes_merge import GraphAnswer, RowShape, StrandShape
     from sojourn.cli.shapes import CapsuleShape
+    from sojourn.cli.shapes_merge import GraphAnswer, RowShape, StrandShape
     from sojourn.core.chart import Chart, Row
 
 WORDS: Final = {

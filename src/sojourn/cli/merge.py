@@ -89,8 +89,8 @@ class _Talk:
 
 
 def _answer(place: "Place", there: "Place", found: "Merged") -> "MergeAnswer":
-    from sojourn.cli.shapes_merge import MergeAnswer
     from sojourn.cli.parts import part_shapes, side_shapes
+    from sojourn.cli.shapes_merge import MergeAnswer
 
     comparison = found.comparison
     if found.done:

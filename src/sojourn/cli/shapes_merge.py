@@ -111,4 +111,3 @@ class GraphAnswer(Answer, frozen=True, kw_only=True):
     capsule: CapsuleShape
     strands: tuple[StrandShape, ...]
     rows: tuple[RowShape, ...]
-

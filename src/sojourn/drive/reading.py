@@ -170,9 +170,12 @@ class Folding:
             self.snapshots.add(event.id, body)
 
     def environment(self, own: ChainKey | None) -> EnvironmentChanged | None:
-        """The files of `environment/` as the own chain knows them; without one, the newest."""
-        at = self.states.strands.of_chain(own)
-        return self._environments[-1 if at is None else at] if self._environments else None
+        """The files of `environment/` as the own chain knows them; without one, who counts most."""
+        strands = self.states.strands
+        at = strands.of_chain(own)
+        if at is None:
+            at = max(range(len(self._environments)), key=strands.rank, default=None)
+        return None if at is None else self._environments[at]
 
     def _text(self, ref: BlobRef) -> str:
         return (blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")
