@@ -33,6 +33,7 @@ NAMES = [
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>"),
     (r"(?:\b\d+ (?:s|min) ago\b|\bnow\b(?= {2}))( *)(?= \S)", "<ago>"),
+    (r"(?m)(?<= {2})now$", "<ago>"),
     (r"\b\d+ (s|min) ago\b|(?<=last )now\b|(?<=, )now\b", "<ago>"),
     (r"[\d,]+ tokens in, [\d,]+ out", "<tokens>"),
     (r"\b\d+ ms\b|\b\d+\.\d s\b", "<took>"),
