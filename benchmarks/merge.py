@@ -12,9 +12,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -85,16 +86,19 @@ def no_blob(ref: BlobRef) -> bytes | None:
 
 def continue_log(path: Path, chain: Chain, capsule: CapsuleId, events: int) -> None:
     """Append so many events of short turns to a log."""
-    count = 0
     with path.open("ab") as file:
-        while count < events:
-            for body in _turn_of(chain, capsule):
-                salt = sha256(f"{chain.epoch} {count}".encode()).hexdigest()[:22]
-                batch = write((body,), chain=chain, time=TIME, salts=(salt,))
-                file.write(batch.data)
-                chain, count = batch.chain, count + 1
-                if count == events:
-                    break
+        for data in islice(_turns(chain, capsule), events):
+            file.write(data)
+
+
+def _turns(chain: Chain, capsule: CapsuleId) -> Iterator[bytes]:
+    """Yield one event after the other, without end."""
+    while True:
+        for body in _turn_of(chain, capsule):
+            salt = sha256(f"{chain.epoch} {chain.seq}".encode()).hexdigest()[:22]
+            batch = write((body,), chain=chain, time=TIME, salts=(salt,))
+            chain = batch.chain
+            yield batch.data
 
 
 def _turn_of(chain: Chain, capsule: CapsuleId) -> tuple[AnyBody, ...]:
