@@ -76,9 +76,15 @@ class Stage:
         """Send `text` and run; `each` sees every durable event and may interfere."""
         return self._do(lambda agent: agent.run(text, **options), each)
 
-    def resume(self, *args: Any, **options: Any) -> Report:
-        """Go on with the open turn, as a new process would."""
-        return self._do(lambda agent: agent.resume(*args, **options), None)
+    def resume(self, *args: Any, pausing: bool = False, **options: Any) -> Report:
+        """Go on with the open turn, as a new process would; `pausing`: to the next safe point."""
+
+        def go_on(agent: Agent) -> Any:
+            if pausing:
+                agent.pause()
+            return agent.resume(*args, **options)
+
+        return self._do(go_on, None)
 
     def take(self) -> Report:
         """Run what waits, as a worker does."""

@@ -21,6 +21,7 @@ from sojourn.format.failures import CODES
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs"
 ALONE = PAGE / "verify_capsule.py"
+MERGES = FOLDER.parent / "merge"
 
 
 def said(vector: Vector, chunk: int) -> list[tuple[str, str, int | None]]:
@@ -112,7 +113,10 @@ def test_a_value_is_judged_as_its_vector_says(path: Path) -> None:
 
 
 def test_every_failure_has_a_vector_and_most_vectors_fail() -> None:
-    expected = [json.loads(path.read_text("utf-8"))["expect"] for path in [*every(), *values()]]
+    expected = [
+        json.loads(path.read_text("utf-8"))["expect"]
+        for path in [*every(), *values(), *MERGES.glob("*.json")]
+    ]
     assert {failure[0] for failures in expected for failure in failures} == set(CODES)
     assert sum(map(bool, expected)) > 0.7 * len(expected)
 
@@ -121,7 +125,7 @@ def test_the_vectors_are_those_that_their_script_makes() -> None:
     made = runpy.run_path(str(FOLDER.parent / "make_format.py"))["texts"]()
     stored = {
         f"{path.parent.name}/{path.name}": path.read_text("utf-8")
-        for path in [*every(), *values(), *ARCHIVES.glob("*.json")]
+        for path in [*every(), *values(), *ARCHIVES.glob("*.json"), *MERGES.glob("*.json")]
     }
     assert VALUES.is_dir()
     assert stored == made

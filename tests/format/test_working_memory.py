@@ -64,6 +64,26 @@ def test_an_edit_of_the_joined_text_continues_it() -> None:
     assert state.text == "four"
 
 
+def test_an_edit_of_one_version_takes_its_place_beside_the_other() -> None:
+    here, there = [edit("one", "a1"), edit("a1", "a2"), edit("a2", "a3")], edit("one", "b1")
+    state = fold(edit(None, "one"), here[0], there, *here[1:])
+    assert state.text == join("a3", "b1")
+    for file in ("one", "a1", "a2", "a3", "b1"):
+        assert compare(state, file.encode()) == "stale", file
+
+
+def test_edits_of_three_machines_are_all_kept() -> None:
+    apart = [edit("one", text) for text in ("a", "b", "c")]
+    state = fold(edit(None, "one"), *apart)
+    assert state.text == join(join("a", "b"), "c")
+    assert fold(edit(None, "one"), *apart, edit(state.text, "all")).text == "all"
+
+
+def test_a_version_that_becomes_equal_to_the_other_is_no_version_of_its_own() -> None:
+    state = fold(edit(None, "one"), edit("one", "a"), edit("one", "b"), edit("b", "a"))
+    assert (state.text, len(state.versions)) == ("a", 1)
+
+
 def test_the_same_edit_on_two_machines_is_one() -> None:
     state = fold(edit(None, "one"), edit("one", "two"), edit("one", "two"))
     assert state.text == "two"

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import count
 from types import ModuleType
 
-NAMES = ("replay", "turn_state", "turn", "view")
+NAMES = ("replay", "turn_state", "turn", "strands", "blocks", "view")
 """In the order in which they import one another."""
 
 _copies = count()
@@ -27,6 +27,8 @@ class Core:
     replay: ModuleType
     turn_state: ModuleType
     turn: ModuleType
+    strands: ModuleType
+    blocks: ModuleType
     view: ModuleType
 
 

@@ -218,10 +218,10 @@ def _turns() -> Iterator[Mutant]:
 
 def _views() -> Iterator[Mutant]:
     """What a model is told (docs/replay.md#table)."""
-    unseen = "if body.call in self._unseen:"
+    unseen = "if body.call in self._unseen and self._knows_answer(body.call):"
     yield _view("unseen settlement not in place", s.CRASH, AS_ENDED, unseen, "if False:")
-    replaced = "call.result is not None and body.call not in self._unseen"
-    yield _view("first result kept", s.CRASH, AS_ENDED, replaced, "call.result is not None")
+    replaced = "return call.key in self._unseen"
+    yield _view("first result kept", s.CRASH, AS_ENDED, replaced, "return False")
     settled = "if body.decision in ('retry', 'skip'):"
     told = "a_settled_result_is_shown"
     yield _view("settlement not told", s.CRASH, told, settled, "if body.decision != 'done':")
@@ -282,12 +282,12 @@ def _spare() -> Iterator[tuple[Mutant, str]]:
         _state("calls kept at the end", s.LIMIT, "", "calls=(), model_calls=0", "model_calls=0"),
         "a turn ends when every call has its outcome, and such calls are never looked at",
     )
-    replaced = "call.result is not None and body.call not in self._unseen"
+    replaced = "return call.key in self._unseen"
     yield (
-        _view("shown result replaced", s.DEATHS, "", replaced, "False"),
+        _view("shown result replaced", s.DEATHS, "", replaced, "return True"),
         "no outcome comes after a request showed the call; tests/core/test_view.py shows the guard",
     )
-    unseen = "if body.call in self._unseen:"
+    unseen = "if body.call in self._unseen and self._knows_answer(body.call):"
     yield (
         _view("settlement always in place", s.DEATHS, "", unseen, "if True:"),
         "a question holds the next request back; tests/core/test_view.py shows the guard",

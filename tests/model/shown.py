@@ -41,10 +41,14 @@ class Shown:
         return Shown(core=self.core, transcript=transcript, told=told), tuple(faults)
 
 
-def _copied(transcript: Any) -> Any:
-    made = object.__new__(type(transcript))
-    for name, value in vars(transcript).items():
-        setattr(made, name, value.copy() if isinstance(value, list | dict | set) else value)
+def _copied(fold: Any) -> Any:
+    """A fold that goes its own way: its parts that change are copied, the values in them shared."""
+    made = object.__new__(type(fold))
+    for name, value in vars(fold).items():
+        if isinstance(value, list | dict | set):
+            setattr(made, name, value.copy())
+        else:
+            setattr(made, name, _copied(value) if hasattr(value, "__dict__") else value)
     return made
 
 

@@ -1,4 +1,4 @@
-"""Writes the vectors of tests/vectors/format, format_values and archive anew.
+"""Writes the vectors of tests/vectors/format, format_values, archive and merge anew.
 
     .venv/bin/python tests/vectors/make_format.py
 
@@ -18,6 +18,7 @@ import format_files  # noqa: E402, F401
 import format_forks  # noqa: E402, F401
 import format_lines  # noqa: E402, F401
 import format_manifests  # noqa: E402, F401
+import format_merges  # noqa: E402
 import format_seals  # noqa: E402, F401
 import format_snapshots  # noqa: E402, F401
 import format_strict  # noqa: E402, F401
@@ -32,7 +33,8 @@ def texts() -> dict[str, str]:
     made = {f"format/{scenario.name}.json": text(vector(scenario)) for scenario in ALL}
     made |= {f"format_values/{value.name}.json": text(value.stored()) for value in VALUES}
     made |= {f"archive/{name}.json": text(stored) for name, stored in ARCHIVES.items()}
-    if len(made) != len(ALL) + len(VALUES) + len(ARCHIVES):
+    made |= {f"merge/{one.name}.json": text(one.stored()) for one in format_merges.PAIRS}
+    if len(made) != len(ALL) + len(VALUES) + len(ARCHIVES) + len(format_merges.PAIRS):
         raise ValueError("two vectors have one name")
     return made
 
@@ -43,7 +45,7 @@ def text(stored: dict[str, Any]) -> str:
 
 def main() -> None:
     made = texts()
-    for folder in ("archive", "format", "format_values"):
+    for folder in ("archive", "format", "format_values", "merge"):
         (HERE / folder).mkdir(exist_ok=True)
         for path in (HERE / folder).glob("*.json"):
             if path.relative_to(HERE).as_posix() not in made:

@@ -56,6 +56,7 @@ from sojourn.store.inbox import FolderInbox
 from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
+from sojourn.store.merging import FolderMerger
 from sojourn.store.mounts import network_type
 from sojourn.store.state import StateFolder, state_root
 from sojourn.store.system import OsClock, OsRandomness, boot_id, host_digest
@@ -103,6 +104,7 @@ class Machine:
             randomness=OsRandomness(),
             boot=boot_id(),
             store_at=lambda folder: FolderStore(folder, disk=disk),
+            merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
             sandbox_for=self._sandbox,
             workspace_at=partial(workspace_in, self.state),
             network_at=network_type,

@@ -26,6 +26,7 @@ from sojourn.cli.shapes_memory import (
     MemoryLogAnswer,
     MemoryShowAnswer,
 )
+from sojourn.cli.shapes_merge import DiffAnswer, GraphAnswer, MergeAnswer
 from sojourn.cli.shapes_snapshot import (
     SnapshotDiff,
     SnapshotList,
@@ -40,17 +41,20 @@ ANSWERS: Final[dict[str, object]] = {
     "completion": CompletionAnswer,
     "context": ContextAnswer,
     "demo": DemoAnswer,
+    "diff": DiffAnswer,
     "doctor": DoctorAnswer,
     "explain": ExplainAnswer,
     "fork": ForkAnswer,
     "export": ExportAnswer,
     "import": ImportAnswer,
+    "graph": GraphAnswer,
     "init": InitAnswer,
     "log": LogLine,
     "memory diff": MemoryDiffAnswer,
     "memory edit": MemoryEditAnswer,
     "memory log": MemoryLogAnswer,
     "memory show": MemoryShowAnswer,
+    "merge": MergeAnswer,
     "ps": PsAnswer,
     "resume": RunLine,
     "run": RunLine,

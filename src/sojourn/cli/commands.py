@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     "adopt": Listed(
         "sojourn.cli.adopt:command", "Go on after a lost, restored or copied state folder.", "Carry"
     ),
+    "merge": Listed("sojourn.cli.merge:command", "Take in what another copy has.", "Carry"),
     "status": Listed("sojourn.cli.status:command", "Show how one capsule stands.", "Look"),
     "ps": Listed("sojourn.cli.ps:command", "List the capsules of this machine.", "Look"),
     "log": Listed("sojourn.cli.log:command", "Show what happened, event by event.", "Look"),
@@ -53,6 +54,10 @@ COMMANDS: Final[dict[str, Listed]] = {
     "search": Listed(
         "sojourn.cli.search:command", "Find what was said and done, by meaning.", "Look"
     ),
+    "diff": Listed(
+        "sojourn.cli.diff:command", "Show what two copies have that the other lacks.", "Look"
+    ),
+    "graph": Listed("sojourn.cli.graph:command", "Show who went on from whom.", "Look"),
     "context": Listed("sojourn.cli.context:command", "Print what a model would get now.", "Look"),
     "memory show": Listed(
         "sojourn.cli.memory:show", "Print the notes; --blame says who wrote each line.", "Look"

@@ -10,13 +10,14 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from sojourn.core.blocks import Blocks
 from sojourn.core.restored import told
+from sojourn.core.strands import ChainKey, Strands
 from sojourn.errors import NotFoundError
-from sojourn.format.capsule_kinds import Claimed, Forked, Restored
+from sojourn.format.capsule_kinds import Restored
 from sojourn.format.event import (
     CallStatus,
     Configured,
-    Created,
     DocumentChange,
     Event,
     Failure,
@@ -32,16 +33,21 @@ from sojourn.format.event import (
     ToolIntent,
     ToolOutcome,
     ToolSpec,
+    TurnEnded,
     TurnTaken,
 )
 from sojourn.format.parts import CallPart, ContentPart, ReplyPart, Text, TextPart
-from sojourn.ids import CallKey, CapsuleId, EventId, RequestId, call_key
+from sojourn.ids import BlobId, CallKey, CapsuleId, EventId, RequestId, call_key
 
 UNSYNCED: Final = (
     "The machine was started again since the last shell command. Files that the command wrote "
     "and did not sync may be missing or older than its output says; check before you rely on them."
 )
 SETTLED: Final = "The earlier call of {tool} whose outcome was unknown is now settled: {decision}."
+TWO_EDITS: Final = (
+    "The working memory was edited in two places, neither knowing of the other. Both texts are "
+    "kept in it. These are the earlier one and the later one:"
+)
 HAND_EDIT: Final = "The working memory was edited by hand. It now reads:"
 
 
@@ -105,26 +111,62 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     entries: Sequence[Entry]
 
 
+class _Strand(msgspec.Struct, frozen=True, kw_only=True):
+    """What a strand goes by: its configuration, and the boot whose files may be unsynced."""
+
+    configured: tuple[EventId, Configured] | None = None
+    unsynced_boot: str | None = None
+
+
 class Transcript:
     """The fold of a capsule's events that prompts are made of.
 
-    `requests` are the ids of inputs in the log, `documents` the typed documents' current values.
+    `requests` are the ids of inputs in the log, `documents` the typed documents' current values:
+    of concurrent changes the last in the order of the log. `own` is the chain that goes on here,
+    whose configuration is in force and whose open turn stands last (docs/protocol.md#blocks).
     """
 
     def __init__(self) -> None:
-        self.capsule: CapsuleId | None = None
-        self.entries: list[Entry] = []
-        self.configured: tuple[EventId, Configured] | None = None
+        self.own: ChainKey | None = None
+        self.strands = Strands()
         self.documents: dict[str, DocumentChange] = {}
         self.requests: dict[RequestId, EventId] = {}
         self.first_memory: Text = ""
         self.memory: Text = ""
+        self._versions: tuple[BlobId, ...] = ()
+        self._results: set[BlobId] = set()
+        self._blocks: Blocks[Entry] = Blocks()
+        self._at = -1
+        self._of_strands: list[_Strand] = []
         self._where: dict[CallKey, tuple[int, int]] = {}
+        self._answered: dict[CallKey, tuple[int, int]] = {}
         self._unseen: set[CallKey] = set()
-        self._unsynced_boot: str | None = None
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """What was said, turn by turn; it goes on to grow while one strand is written."""
+        self._blocks.own(self.strands.of_chain(self.own))
+        return self._blocks.in_order()
+
+    @property
+    def capsule(self) -> CapsuleId | None:
+        """What calls of the own chain are of."""
+        at = self._own_strand()
+        return None if at is None else self.strands.capsules[at]
+
+    @property
+    def configured(self) -> tuple[EventId, Configured] | None:
+        """The configuration in force, and its event."""
+        at = self._own_strand()
+        return None if at is None else self._of_strands[at].configured
 
     def apply(self, event: Event) -> None:
         """Take in the log's next event; unknown kinds and redacted bodies change nothing."""
+        at = self._at = self.strands.follow(event)
+        if at == len(self._of_strands):
+            before = self.strands.newest_of(at)
+            self._of_strands.append(_Strand() if before is None else self._of_strands[before])
+        self._blocks.touch(at)
         body = event.body
         # What comes with every step stands first: a long log is folded much quicker so.
         match body:
@@ -135,19 +177,15 @@ class Transcript:
             case ModelOutcome():
                 self._replied(event.id, body)
             case ModelIntent():
-                self._unseen.clear()
-            case Created():
-                self.capsule = CapsuleId(event.id)
-            case Forked():
-                self.capsule = CapsuleId(event.id)
-            case Claimed():
-                self.capsule = body.capsule
+                self.strands.learn(at, body.heads)
+                self._request_shown()
             case Configured():
-                self.configured = (event.id, body)
+                self._set(configured=(event.id, body))
             case Input():
                 self.requests[body.request] = event.id
-                self.entries.append(Said(event=event.id, author=body.author, parts=body.parts))
+                self._blocks.add(Said(event=event.id, author=body.author, parts=body.parts))
             case TurnTaken():
+                self.strands.learn(at, body.heads)
                 self._boot_changed(event.id, body)
             case Settled():
                 self._settled(event.id, body)
@@ -156,7 +194,9 @@ class Transcript:
             case Restored():
                 calls = [call.part for key in body.missing if (call := self._call(key))]
                 text = told(len(body.missing), calls)
-                self.entries.append(Notice(event=event.id, text=text))
+                self._blocks.add(Notice(event=event.id, text=text))
+            case TurnEnded():
+                self._blocks.end()
             case _:
                 pass
 
@@ -186,22 +226,37 @@ class Transcript:
             raise NotFoundError("no reply asked for this call", code="no_call")
         return call
 
+    def _own_strand(self) -> int | None:
+        """The strand of the own chain; of none is known, that of the last event."""
+        at = self.strands.of_chain(self.own)
+        return at if at is not None else self._at if self._at >= 0 else None
+
+    def _set(self, **changes: object) -> None:
+        self._of_strands[self._at] = replace(self._of_strands[self._at], **changes)
+
     def _boot_changed(self, event: EventId, body: TurnTaken) -> None:
-        if self._unsynced_boot is not None and self._unsynced_boot != body.boot:
-            self.entries.append(Notice(event=event, text=UNSYNCED))
-            self._unsynced_boot = None
+        boot = self._of_strands[self._at].unsynced_boot
+        if boot is not None and boot != body.boot:
+            self._blocks.add(Notice(event=event, text=UNSYNCED))
+            self._set(unsynced_boot=None)
+
+    def _request_shown(self) -> None:
+        """A request shows what its own strand knows; what others wrote it may lack."""
+        if self._unseen:
+            self._unseen = {key for key in self._unseen if not self._knows_answer(key)}
 
     def _replied(self, event: EventId, body: ModelOutcome) -> None:
         completed = body.status == "done"
         calls: list[Call] = []
-        if completed and self.capsule is not None:
+        capsule = self.strands.capsules[self._at]
+        if completed and capsule is not None:
             for part in body.parts:
                 if isinstance(part, CallPart):
                     index = len(calls)
-                    key = call_key(capsule=self.capsule, requested_by=event, index=index)
-                    self._where[key] = (len(self.entries), index)
+                    key = call_key(capsule=capsule, requested_by=event, index=index)
+                    self._where[key] = (len(self._blocks), index)
                     calls.append(Call(key=key, part=part, verify_with=self._verify_with(part.tool)))
-        self.entries.append(
+        self._blocks.add(
             Replied(
                 event=event,
                 issuer=body.issuer,
@@ -213,23 +268,24 @@ class Transcript:
         )
 
     def _verify_with(self, tool: str) -> tuple[str, ...]:
-        if self.configured is None:
+        configured = self._of_strands[self._at].configured
+        if configured is None:
             return ()
-        return next((t.verify_with for t in self.configured[1].tools if t.name == tool), ())
+        return next((t.verify_with for t in configured[1].tools if t.name == tool), ())
 
     def _call(self, key: CallKey) -> Call | None:
         where = self._where.get(key)
         if where is None:
             return None
-        entry = self.entries[where[0]]
+        entry = self._blocks.get(where[0])
         return entry.calls[where[1]] if isinstance(entry, Replied) else None
 
     def _put(self, key: CallKey, call: Call) -> None:
         at, index = self._where[key]
-        entry = self.entries[at]
+        entry = self._blocks.get(at)
         if isinstance(entry, Replied):
             calls = (*entry.calls[:index], call, *entry.calls[index + 1 :])
-            self.entries[at] = replace(entry, calls=calls)
+            self._blocks.put(at, replace(entry, calls=calls))
 
     def _update(self, key: CallKey, *, started: bool, replay: ReplayRule) -> None:
         call = self._call(key)
@@ -240,13 +296,31 @@ class Transcript:
         for change in body.documents:
             self.documents[change.name] = change
         if body.boot is not None:
-            self._unsynced_boot = body.boot
+            self._set(unsynced_boot=body.boot)
         call = self._call(body.call)
-        if call is None or (call.result is not None and body.call not in self._unseen):
+        if call is None or not self._takes_place(call, body):
             return
         result = Result(event=event, status=body.status, parts=body.parts, failure=body.failure)
         self._put(body.call, replace(call, result=result))
+        self._answered[body.call] = (self._at, self.strands.tips[self._at].header.seq)
         self._unseen.add(body.call)
+
+    def _takes_place(self, call: Call, body: ToolOutcome) -> bool:
+        """Whether an outcome is shown: the first, or one instead of what no request has shown.
+
+        Of the outcomes of concurrent strands one that is known counts more than an unknown one, and
+        else the first.
+        """
+        if call.result is None:
+            return True
+        if self._knows_answer(call.key):
+            return call.key in self._unseen
+        return call.result.status == "unknown" and body.status != "unknown"
+
+    def _knows_answer(self, key: CallKey) -> bool:
+        """Whether this strand knows the result that the call has."""
+        by = self._answered.get(key)
+        return by is not None and self.strands.knows(self._at, *by)
 
     def _settled(self, event: EventId, body: Settled) -> None:
         """A result no request has shown yet is replaced; a shown one never changes."""
@@ -255,19 +329,38 @@ class Transcript:
         call = self._call(body.call)
         if call is None:
             return
-        if body.call in self._unseen:
+        if body.call in self._unseen and self._knows_answer(body.call):
             status: CallStatus = "done" if body.decision == "done" else "failed"
             result = Result(event=event, status=status, parts=body.parts)
             self._put(body.call, replace(call, result=result))
             return
         text = SETTLED.format(tool=call.part.tool, decision=body.decision)
-        self.entries.append(Notice(event=event, text=text, attached=body.parts))
+        self._blocks.add(Notice(event=event, text=text, attached=body.parts))
 
     def _remembered(self, event: EventId, body: Memory) -> None:
-        self.memory = body.text
+        text, self.memory = self.memory, body.text
+        apart = self._is_apart(body)
+        self._results.add(body.result)
         if body.origin == "created":
             self.first_memory = body.text
+        elif apart:
+            both = (TextPart(text=text), TextPart(text=body.text))
+            self._blocks.add(Notice(event=event, text=TWO_EDITS, attached=both))
         elif body.origin == "hand":
-            self.entries.append(
+            self._blocks.add(
                 Notice(event=event, text=HAND_EDIT, attached=(TextPart(text=body.text),))
             )
+
+    def _is_apart(self, body: Memory) -> bool:
+        """Whether an edit is of an older text and stands beside the others (docs/format.md#memory).
+
+        What is no text of an event is the text of all versions, so an edit of it is of all.
+        """
+        before, versions = body.before, self._versions
+        if before in versions:
+            kept = [body.result if version == before else version for version in versions]
+            self._versions = tuple(dict.fromkeys(kept))
+            return False
+        apart = before in self._results and body.result not in versions
+        self._versions = (*versions, body.result) if apart else (body.result,)
+        return apart

@@ -32,6 +32,7 @@ async def begin_tenure(hold: Hold, folded: Folded, observer: Observer) -> None:
             forced=claim.forced,
             reason=claim.reason,
         )
+        hold.state = folded.states.taken_over(folded.ending.sides)
         hold.draft(claimed)
     workspace = hold.record.workspace
     traces = traces_of(hold.store, folded.ending.length) if claim.restore else Traces()

@@ -57,6 +57,7 @@ class Hold:
         self.capsule: CapsuleId = folded.capsule
         self.state: TurnState = folded.state
         self.transcript: Transcript = folded.transcript
+        self.transcript.own = mine
         self.memory = folded.memory
         self.snapshots = folded.snapshots
         self.other_heads: tuple[Head, ...] = tuple(

@@ -1,12 +1,12 @@
 """The ports of one machine, as the drivers need them; `agent.py` puts them together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from sojourn.core.mask import Mask
 from sojourn.format.filling import Filling
-from sojourn.ids import CapsuleId
+from sojourn.ids import BlobId, CapsuleId
 from sojourn.ports import (
     Inbox,
     Ledger,
@@ -52,10 +52,49 @@ class Maker(Protocol):
         ...
 
 
+class Merger(Protocol):
+    """Brings another capsule's blobs and the merged log into a capsule (docs/protocol.md#merge)."""
+
+    def lacking(self, without: Collection[BlobId]) -> tuple[BlobId, ...]:
+        """Blobs that the other capsule has and this one lacks, but for those."""
+        ...
+
+    def copy(self, blobs: Collection[BlobId], *, progress: Callable[[int, int], None]) -> None:
+        """Copy these blobs, verified and durable on return; `progress`: how many of all.
+
+        Raises: FormatError `blob_altered`; StorageError.
+        """
+        ...
+
+    def stage(self, pieces: Iterable[bytes]) -> None:
+        """Write a log beside the log, durable on return. Raises: StorageError."""
+        ...
+
+    def staged(self) -> Iterator[bytes]:
+        """The bytes of the staged log as they lie there."""
+        ...
+
+    def install(self) -> None:
+        """The staged log takes the place of the log, durable on return. Raises: StorageError."""
+        ...
+
+    def discard(self, blobs: Collection[BlobId]) -> None:
+        """Blobs that were redacted are not there any more, durable on return.
+
+        Raises: StorageError.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Leave nothing behind of what was staged and not installed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """What one machine has; `store_at` opens the capsule in a folder, `boot` is the boot's id.
 
+    `merger_at` brings into the first folder what the second one has.
     `workspace_at` takes the capsule's id, its folder and that of the workspace;
     `network_at` names the kind of network file system a folder is on, None for a local one;
     `is_other_folder` says whether the first folder still exists and is not the second;
@@ -72,6 +111,7 @@ class Ports:
     randomness: Randomness
     boot: str
     store_at: Callable[[str], Store]
+    merger_at: Callable[[str, str], Merger]
     sandbox_for: Callable[[CapsuleId], Sandbox]
     workspace_at: Callable[[CapsuleId, str, str], Workspace]
     network_at: Callable[[str], str | None]

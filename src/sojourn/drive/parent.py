@@ -83,9 +83,9 @@ def read_parent(store: Store, at: EventId | None) -> Parent:
         clock=ending.clock,
         epoch=max(ending.epochs.values()),
         features=manifest.features,
-        state=folding.state,
+        state=folding.states.taken_over(ending.sides),
         memory=reading.text(folding.memory.text),
-        environment=folding.environment,
+        environment=folding.environment(None),
         traces=reading.traces,
         blobs=tuple(sorted(reading.named - reading.redacted)),
     )
@@ -151,7 +151,7 @@ class _Reading:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.folding = Folding(store)
+        self.folding = Folding(store, frozenset())
         self.traces = Traces()
         self.named: set[BlobId] = set()
         self.redacted: set[BlobId] = set()

@@ -3,11 +3,13 @@
 The same reading serves looking and holding, so nobody sees another log than the one that runs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from sojourn.core.strands import ChainKey
 from sojourn.core.tenure import Evidence, LedgerRecord
-from sojourn.core.turn_state import TurnState, evolve
+from sojourn.core.turn_state import TurnState
+from sojourn.core.turn_states import TurnStates
 from sojourn.core.view import Transcript
 from sojourn.errors import FormatError
 from sojourn.format import layout
@@ -19,7 +21,7 @@ from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot_fold import Snapshots
 from sojourn.format.timeline_read import Damage, Ending, Known, Reader
 from sojourn.format.working_memory import Fold, add
-from sojourn.ids import CapsuleId, Epoch, MachineId
+from sojourn.ids import CapsuleId, Epoch, EventId, MachineId
 from sojourn.ports import Store
 
 KEPT = frozenset((Memory, EnvironmentChanged, Snapshotted))
@@ -31,11 +33,16 @@ TAIL_CODES = ("log_shorter", "log_replaced")
 
 @dataclass(slots=True, kw_only=True)
 class Folded:
-    """A capsule's log as read and folded; `manifest_error` says why there is no manifest."""
+    """A capsule's log as read and folded; `manifest_error` says why there is no manifest.
+
+    `state` is that of the chain `own`, by which the capsule is held; `states` has those of all.
+    """
 
     manifest: Manifest | None
     manifest_error: FormatError | None
+    own: ChainKey | None
     state: TurnState
+    states: TurnStates
     transcript: Transcript
     memory: Fold
     environment: EnvironmentChanged | None
@@ -75,58 +82,100 @@ def fold_capsule(store: Store, record: LedgerRecord | None, *, same_boot: bool) 
     seen: list[Known] = [] if manifest is None else [known(manifest)]
     if record is not None and record.tip.length:
         seen.append(Known(length=record.tip.length, last=record.tip.last))
-    folding = Folding(store)
-    reader = Reader(known=seen, read_blob=lambda ref: blob_or_none(store, ref))
-    for chunk in store.read_log():
-        folding.take(reader.feed(chunk))
-    ending = reader.finish(same_boot=same_boot)
-    folding.take(ending.rest)
+    folding, ending = _fold(store, seen, same_boot=same_boot, wanted=frozenset())
+    if folding.states.missing:
+        wanted = frozenset(folding.states.missing)
+        folding, ending = _fold(store, seen, same_boot=same_boot, wanted=wanted)
+    own = _own_chain(folding.states, manifest, record)
+    folding.transcript.own = own
     return Folded(
         manifest=manifest,
         manifest_error=manifest_error,
-        state=folding.state,
+        own=own,
+        state=folding.states.state(own),
+        states=folding.states,
         transcript=folding.transcript,
         memory=folding.memory,
-        environment=folding.environment,
+        environment=folding.environment(own),
         snapshots=folding.snapshots,
         ending=ending,
         last_time=folding.last_time,
     )
 
 
+def _fold(
+    store: Store, seen: Sequence[Known], *, same_boot: bool, wanted: frozenset[EventId]
+) -> "tuple[Folding, Ending]":
+    folding = Folding(store, wanted)
+    reader = Reader(known=seen, read_blob=lambda ref: blob_or_none(store, ref))
+    for chunk in store.read_log():
+        folding.take(reader.feed(chunk))
+    ending = reader.finish(same_boot=same_boot)
+    folding.take(ending.rest)
+    return folding, ending
+
+
+def _own_chain(
+    states: TurnStates, manifest: Manifest | None, record: LedgerRecord | None
+) -> ChainKey | None:
+    """The chain by which the capsule is held, as ledger and manifest say; None: as the log says."""
+    if manifest is None:
+        return None
+    if (
+        record is not None
+        and states.strands.of_chain(held := (manifest.holder, record.incarnation)) is not None
+    ):
+        return held
+    return states.strands.of_holder(manifest.holder, manifest.capsule)
+
+
 class Folding:
     """All folds of a log at once."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, wanted: frozenset[EventId]) -> None:
         self._store = store
-        self.state = TurnState()
+        self.states = TurnStates(wanted)
         self.transcript = Transcript()
         self.memory = Fold()
-        self.environment: EnvironmentChanged | None = None
+        self._environments: list[EnvironmentChanged | None] = []
         self.snapshots = Snapshots()
         self.last_time: str | None = None
 
     def take(self, found: Iterable[Event | Damage]) -> None:
-        state, apply, last = self.state, self.transcript.apply, None
+        take, apply, last = self.states.apply, self.transcript.apply, None
         for event in found:
             if isinstance(event, Damage):
                 continue
-            state, last = evolve(state, event), event
+            at, last = take(event), event
+            if at == len(self._environments):
+                self._go_on(at)
             apply(event)
             if type(event.body) in KEPT:
-                self._keep(event)
-        self.state = state
+                self._keep(at, event)
         if last is not None:
             self.last_time = last.header.time
 
-    def _keep(self, event: Event) -> None:
+    def _go_on(self, at: int) -> None:
+        """A new strand knows the files of the one that it goes on from."""
+        before = self.states.strands.newest_of(at)
+        self._environments.append(None if before is None else self._environments[before])
+
+    def _keep(self, at: int, event: Event) -> None:
         body = event.body
         if isinstance(body, Memory):
             self.memory = add(self.memory, body, read_text=self._text)
         elif isinstance(body, EnvironmentChanged):
-            self.environment = body
+            self._environments[at] = body
         elif isinstance(body, Snapshotted):
             self.snapshots.add(event.id, body)
+
+    def environment(self, own: ChainKey | None) -> EnvironmentChanged | None:
+        """The files of `environment/` as the own chain knows them; without one, who counts most."""
+        strands = self.states.strands
+        at = strands.of_chain(own)
+        if at is None:
+            at = max(range(len(self._environments)), key=strands.rank, default=None)
+        return None if at is None else self._environments[at]
 
     def _text(self, ref: BlobRef) -> str:
         return (blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")

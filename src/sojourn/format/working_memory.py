@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
@@ -20,15 +21,24 @@ EMPTY = BlobId(sha256(b"").hexdigest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fold:
-    """The notes after some events.
+class Version:
+    """One text of the notes and its digest."""
 
-    `earlier` holds the digests of the texts before, the empty one too, in sets whose sizes fall:
-    so adding one copies few, however many edits there were.
+    text: Text = ""
+    digest: BlobId = EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """The notes after some events: more than one of `versions` when edits were concurrent.
+
+    `text` has all of them. `earlier` holds the digests of the texts before and of each edit, the
+    empty one too, in sets whose sizes fall: so adding some copies few, however many there were.
     """
 
     text: Text = ""
     digest: BlobId = EMPTY
+    versions: tuple[Version, ...] = (Version(),)
     earlier: tuple[frozenset[BlobId], ...] = ()
     written: bool = False
 
@@ -42,15 +52,33 @@ START = Fold()
 
 def add(fold: Fold, event: Memory, *, read_text: ReadText) -> Fold:
     """The fold after one more event; a text in a blob is read only when two must be joined."""
-    continues = event.before == fold.digest or (event.before is None and not fold.written)
-    text, digest = event.text, _digest(event.text)
-    if not continues and digest != fold.digest:
-        text = join(_read(fold.text, read_text), _read(event.text, read_text))
+    new = Version(text=event.text, digest=_digest(event.text))
+    versions = _versions(fold, event.before, new)
+    text, digest = versions[0].text, versions[0].digest
+    if versions is fold.versions:
+        text, digest = fold.text, fold.digest
+    elif len(versions) > 1:
+        texts = [_read(version.text, read_text) for version in versions]
+        text = reduce(join, texts)
         digest = digest_of(text)
-    earlier = (*fold.earlier, frozenset((fold.digest,)))
+    passed = {fold.digest} if digest == new.digest else {fold.digest, new.digest}
+    earlier = (*fold.earlier, frozenset(passed))
     while len(earlier) > 1 and len(earlier[-2]) <= len(earlier[-1]):
         earlier = (*earlier[:-2], earlier[-2] | earlier[-1])
-    return Fold(text=text, digest=digest, earlier=earlier, written=True)
+    return Fold(text=text, digest=digest, versions=versions, earlier=earlier, written=True)
+
+
+def _versions(fold: Fold, before: BlobId | None, new: Version) -> tuple[Version, ...]:
+    """What an edit of the text `before` leaves: it takes the place of what it was made of."""
+    if before == fold.digest or (before is None and not fold.written):
+        return (new,)
+    known = [version.digest for version in fold.versions]
+    if new.digest == fold.digest or (new.digest in known and before not in known):
+        return fold.versions
+    if before not in known:
+        return (*fold.versions, new)
+    kept = [new if version.digest == before else version for version in fold.versions]
+    return tuple({version.digest: version for version in kept}.values())
 
 
 def join(ours: str, theirs: str) -> str:
