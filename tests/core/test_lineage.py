@@ -81,6 +81,26 @@ def test_the_own_open_turn_stands_last() -> None:
     assert texts(list(other.entries))[-1] == "reply"
 
 
+def test_what_two_strands_go_on_from_stands_before_what_each_made_of_it() -> None:
+    here = Story()
+    here.hear("go")
+    here.take()
+    here.reply(here.model(), "safe")
+    there = here.claimed("7", epoch=1001)
+    there.take("second")
+    there.end(there.tool("second"), by="second")
+    there.hear("only there")
+    merged = here.merged(there)
+    assert texts(list(merged.transcript.entries)) == ["go", "reply+safe", "only there"]
+    merged.hear("only here")
+    assert texts(list(merged.transcript.entries)) == [
+        "go",
+        "reply+safe",
+        "only there",
+        "only here",
+    ]
+
+
 def test_the_merged_prompt_grows_at_its_end_while_the_own_turn_goes_on() -> None:
     here, there = two_copies()
     here.hear("open")

@@ -1,8 +1,9 @@
 """Blocks: concurrent turns one after the other, each whole (docs/protocol.md#blocks).
 
-A block is what one strand wrote from one end of a turn to the next. Blocks stand in the order of
-their last events, and the open block of the strand that goes on here stands last. Where nothing
-was concurrent that is the order of the log, and nothing is ever moved.
+A block is what one strand wrote from one end of a turn to the next, or to where another strand
+took it over. Blocks stand in the order of their last events, and the open block of the strand that
+goes on here stands last. Where nothing was concurrent that is the order of the log, and nothing is
+ever moved.
 """
 
 from collections.abc import Sequence
@@ -59,10 +60,12 @@ class Blocks(Generic[Entry]):
         self._shown_last = block
         return block
 
-    def end(self) -> None:
-        """The turn of the strand that was touched last has ended, and its block with it."""
-        self._open.pop(self._strand, None)
-        self._strand = -1
+    def end(self, strand: int) -> None:
+        """The strand's turn has ended, or another one took it over: its block is whole."""
+        if self._open.pop(strand, self._block) != self._block:
+            self._shown = None
+        if strand == self._strand:
+            self._strand = -1
 
     def add(self, entry: Entry) -> int:
         """Add an entry to the block that was touched last; its place in the log."""

@@ -104,7 +104,7 @@ class Strands:
 
     def knows(self, at: int, strand: int, seq: int) -> bool:
         """Whether the strand `at` knows the event of another with this seq, or it is its own."""
-        return strand == at or seq <= self._known[at].get(strand, -1)
+        return strand == at or seq <= self.reach(at, strand)
 
     def _named(self, heads: Iterable[Head]) -> dict[int, int]:
         """How far heads reach in each strand that they name, by seq."""
@@ -132,6 +132,10 @@ class Strands:
         chain = (header.machine, header.incarnation)
         self._by_chain[chain] = (*self.sides(chain), at)
         return at
+
+    def reach(self, at: int, strand: int) -> int:
+        """Up to which seq the strand `at` knows another one."""
+        return self._known[at].get(strand, -1)
 
     def over(self, at: int) -> tuple[int, ...]:
         """The strands that the strand `at` knows of, the one that counts most first."""

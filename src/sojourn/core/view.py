@@ -112,10 +112,14 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _Strand(msgspec.Struct, frozen=True, kw_only=True):
-    """What a strand goes by: its configuration, and the boot whose files may be unsynced."""
+    """What a strand goes by: its configuration, and the boot whose files may be unsynced.
+
+    Up to the seq `whole` what it wrote is in blocks that are whole.
+    """
 
     configured: tuple[EventId, Configured] | None = None
     unsynced_boot: str | None = None
+    whole: int = -1
 
 
 class Transcript:
@@ -164,8 +168,7 @@ class Transcript:
         """Take in the log's next event; unknown kinds and redacted bodies change nothing."""
         at = self._at = self.strands.follow(event)
         if at == len(self._of_strands):
-            before = self.strands.newest_of(at)
-            self._of_strands.append(_Strand() if before is None else self._of_strands[before])
+            self._go_on(at)
         self._blocks.touch(at)
         body = event.body
         # What comes with every step stands first: a long log is folded much quicker so.
@@ -196,9 +199,22 @@ class Transcript:
                 text = told(len(body.missing), calls)
                 self._blocks.add(Notice(event=event.id, text=text))
             case TurnEnded():
-                self._blocks.end()
+                self._end_block(at)
             case _:
                 pass
+
+    def _go_on(self, at: int) -> None:
+        """A new strand begins, and knows what the one knows that it goes on from."""
+        over = self.strands.over(at)
+        self._of_strands.append(replace(self._of_strands[over[0]], whole=-1) if over else _Strand())
+        for strand in over:
+            if self.strands.reach(at, strand) > self._of_strands[strand].whole:
+                self._end_block(strand)
+
+    def _end_block(self, strand: int) -> None:
+        self._blocks.end(strand)
+        seq = self.strands.tips[strand].header.seq
+        self._of_strands[strand] = replace(self._of_strands[strand], whole=seq)
 
     def prompt(self, *, system: Text, memory: str) -> Prompt:
         """What to render now; `memory` is the text of `first_memory`.
