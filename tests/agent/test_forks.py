@@ -301,7 +301,8 @@ def test_a_fork_into_an_empty_folder_and_a_workspace_of_ones_own(tmp_path: Path)
     (tmp_path / "mine/notes").write_text("mine")
     made = forked(stage, stage.make(), str(tmp_path / "empty"), workspace=str(tmp_path / "mine"))
     assert made.workspace == str(tmp_path / "mine")
-    assert made.restored is None
+    assert made.restored is not None
+    assert (made.restored.snapshot, made.restored.missing) == (None, ())
     assert (tmp_path / "mine/notes").read_text() == "mine"
     sound(stage.machine, made.folder)
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from core.stories import Story, started
-from sojourn.core.parting import FORKED, Traces, set_aside
+from sojourn.core.parting import FORKED, set_aside
 from sojourn.core.turn import Next
-from sojourn.format.capsule_kinds import Forked, Snapshotted
-from sojourn.format.event import AnyBody, Event, ModelOutcome, ToolIntent, ToolOutcome, TurnEnded
+from sojourn.format.capsule_kinds import Forked
+from sojourn.format.event import AnyBody, ModelOutcome, ToolIntent, ToolOutcome, TurnEnded
 from sojourn.ids import CapsuleId
 
 
@@ -102,43 +102,3 @@ def test_the_next_turn_of_a_fork_asks_the_model_first(begin: Callable[[], Story]
 
 def test_a_fork_at_rest_ends_nothing() -> None:
     assert set_aside(rests().state) == ()
-
-
-def traced(story: Story, *bodies: AnyBody) -> Traces:
-    traces = Traces()
-    for body in (*story.bodies, *bodies):
-        if isinstance(body, ToolIntent | Snapshotted | ToolOutcome):
-            traces.apply(_event(story, body))
-    return traces
-
-
-def _event(story: Story, body: AnyBody) -> Event:
-    """Only the body and an id matter here."""
-    from sojourn.format.event import KIND_OF, Header
-    from sojourn.ids import Clock, Epoch, EventId, Incarnation, MachineId, Seq
-
-    del story
-    header = Header(
-        batch=Seq(0),
-        body="",
-        clock=Clock(1),
-        epoch=Epoch(1),
-        incarnation=Incarnation(""),
-        kind=KIND_OF[type(body)],
-        machine=MachineId(""),
-        prev=None,
-        seq=Seq(0),
-        time="",
-    )
-    return Event(id=EventId(f"id of {type(body).__name__}"), header=header, body=body)
-
-
-def test_a_workspace_may_lack_what_began_since_the_snapshot_and_may_change_it() -> None:
-    story = second_tool_open()
-    traces = traced(story)
-    assert traces.snapshot is None
-    (ask,) = (call for call in story.state.calls if call.tool == "ask")
-    assert traces.calls == (ask.key,)
-    snapshot = Snapshotted(parent=None, result="0" * 64, entries=0, size=0, delta="{}")
-    after = traced(story, snapshot)
-    assert (after.snapshot, after.calls) == ("id of Snapshotted", ())

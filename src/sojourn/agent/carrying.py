@@ -25,6 +25,7 @@ from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import refusal
 from sojourn.errors import DecisionError, UsageError
 from sojourn.ids import EventId
+from sojourn.ports_workspace import Progress, Stop
 
 
 async def fork(
@@ -36,14 +37,16 @@ async def fork(
     name: str | None = None,
     workspace: str | None = None,
     observer: Observer | None = None,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
 ) -> ForkedCapsule:
     """Make a capsule of its own that goes on from an event of this one, or from its end.
 
-    Default name `<name>-fork`, default folder and workspace as for a new capsule. A workspace that
-    is not empty is used as it is.
+    Default name `<name>-fork`, default folder and workspace as for a new capsule. The workspace is
+    filled from the last snapshot up to there; what lies in it stays.
 
-    Raises: UsageError `exists`, `fork_too_early`, `folders_nested`; FormatError; StorageError.
+    Raises: UsageError `exists`, `fork_too_early`, `folders_nested`, `restore_conflict`;
+    FormatError; StoppedError; StorageError.
     """
     if name is None:
         name = os.path.basename(os.path.realpath(folder)) if folder else _free_name(machine, place)
@@ -54,10 +57,7 @@ async def fork(
     check_apart(target, place.folder)
     if chosen is not None:
         check_apart(place.folder, chosen)
-    home = Home(
-        workspace=lambda capsule: chosen or machine.state.workspace(capsule),
-        restore=chosen is None or _is_empty(chosen),
-    )
+    home = Home(workspace=lambda capsule: chosen or machine.state.workspace(capsule))
     return await fork_capsule(
         machine.ports,
         place.folder,
@@ -67,6 +67,7 @@ async def fork(
         home=home,
         observer=observer or Unwatched(),
         progress=progress,
+        stop=stop,
     )
 
 
@@ -91,25 +92,20 @@ async def claim(
     reason: str = "",
     workspace: str | None = None,
     observer: Observer | None = None,
+    progress: Progress | None = None,
 ) -> ClaimedCapsule | None:
     """Make this machine the holder of a capsule that it may not run; None when not `agreed`.
 
-    The workspace is the one given, else the one known here, else a new one. An empty one is filled
-    from the last snapshot.
+    The workspace is the one given, else the one known here, else a new one. It is filled from the
+    last snapshot unless it is the one where the agent worked here; what lies in it stays.
 
-    Raises: HeldElsewhereError, FormatError, LimitError, StorageError, UsageError `folders_nested`.
+    Raises: HeldElsewhereError, FormatError, LimitError, StorageError, UsageError `folders_nested`,
+    `restore_conflict`.
     """
 
     def workplace(record: LedgerRecord | None) -> Workplace:
-        known = None if record is None else record.workspace
-        if workspace is not None:
-            folder = os.path.realpath(workspace)
-        elif known is not None and os.path.isdir(known):
-            folder = known
-        else:
-            folder = machine.state.workspace(place.capsule)
-        check_apart(place.folder, folder)
-        return Workplace(folder=folder, restore=_is_empty(folder))
+        chosen = None if workspace is None else os.path.realpath(workspace)
+        return _workplace(machine, place, record, chosen)
 
     return await claim_capsule(
         machine.ports,
@@ -120,7 +116,23 @@ async def claim(
         agreed=agreed,
         workplace=workplace,
         observer=observer or Unwatched(),
+        progress=progress,
     )
+
+
+def _workplace(
+    machine: Machine, place: Place, record: LedgerRecord | None, chosen: str | None
+) -> Workplace:
+    """Where a claimed capsule works. Raises: UsageError `folders_nested`."""
+    known = None if record is None else record.workspace
+    default = machine.state.workspace(place.capsule)
+    folder = chosen or (known if known is not None and os.path.isdir(known) else default)
+    check_apart(place.folder, folder)
+    # A folder of the default place is this capsule's alone: it worked there, whatever the record.
+    at_home = folder == os.path.realpath(default) and not _is_empty(folder)
+    own = at_home or (folder == known and os.path.isdir(folder))
+    half_filled = record is not None and record.claim is not None and record.claim.restore
+    return Workplace(folder=folder, restore=half_filled or not own)
 
 
 def _is_empty(folder: str) -> bool:

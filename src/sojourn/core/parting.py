@@ -1,4 +1,4 @@
-"""What a fork ends that its parent left open, and what a workspace may lack of what was done.
+"""What a fork ends that its parent left open.
 
 docs/format.md#identity and docs/protocol.md#fork are the specification.
 """
@@ -6,18 +6,14 @@ docs/format.md#identity and docs/protocol.md#fork are the specification.
 from typing import Final
 
 from sojourn.core.turn_state import TurnState
-from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.event import (
     AnyBody,
-    Event,
     Failure,
     Issuer,
     ModelOutcome,
-    ToolIntent,
     ToolOutcome,
     TurnEnded,
 )
-from sojourn.ids import CallKey, EventId
 
 FORKED: Final = "forked"
 """The failure's code of a call that was open in the parent."""
@@ -54,29 +50,3 @@ def set_aside(state: TurnState) -> tuple[AnyBody, ...]:
         if call.state == "started"
     )
     return (*bodies, TurnEnded(turn=state.turn, reason="set_aside", failure=failure))
-
-
-class Traces:
-    """The fold of what a workspace that is made anew from a log may lack.
-
-    `snapshot` is the last snapshot event, `calls` are those begun since that may have changed
-    something.
-    """
-
-    def __init__(self) -> None:
-        self.snapshot: EventId | None = None
-        self._calls: dict[CallKey, None] = {}
-
-    @property
-    def calls(self) -> tuple[CallKey, ...]:
-        """In the order in which they were first begun."""
-        return tuple(self._calls)
-
-    def apply(self, event: Event) -> None:
-        """Take in the log's next event."""
-        body = event.body
-        if isinstance(body, Snapshotted):
-            self.snapshot = event.id
-            self._calls.clear()
-        elif isinstance(body, ToolIntent) and body.replay != "safe":
-            self._calls[body.call] = None

@@ -5,20 +5,28 @@ claimed died before.
 """
 
 import os
-from typing import Literal
 
-from sojourn.core.parting import Traces
 from sojourn.drive.hold import Hold
 from sojourn.drive.observe import Observer
-from sojourn.drive.reading import Folded, blob_or_none
-from sojourn.format.capsule_kinds import Claimed, Restored
-from sojourn.format.event import Event
-from sojourn.format.timeline_read import Reader
-from sojourn.ports import Store
+from sojourn.drive.reading import Folded
+from sojourn.drive.refill import fill, remaining
+from sojourn.errors import FormatError
+from sojourn.format.capsule_kinds import Claimed
+from sojourn.ports_workspace import Progress, Workspace
 
 
-async def begin_tenure(hold: Hold, folded: Folded, observer: Observer) -> None:
-    """Draft what a claim that is not finished still has to append; nothing for any other."""
+async def begin_tenure(
+    hold: Hold,
+    folded: Folded,
+    workspace: Workspace,
+    observer: Observer,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Draft what a claim that is not finished still has to append; nothing for any other.
+
+    Raises: as `refill.fill`.
+    """
     claim = hold.record.claim
     if claim is None:
         return
@@ -34,39 +42,30 @@ async def begin_tenure(hold: Hold, folded: Folded, observer: Observer) -> None:
         )
         hold.state = folded.states.taken_over(folded.ending.sides)
         hold.draft(claimed)
-    workspace = hold.record.workspace
-    traces = traces_of(hold.store, folded.ending.length) if claim.restore else Traces()
-    as_it_was = os.path.isdir(workspace) and traces.snapshot is None and not traces.calls
-    if claim.restore and not as_it_was:
-        restored = restoring(traces, why="claim")
-        await fill_workspace(hold.store, restored, workspace)
-        hold.draft(restored)
-        observer.note(f"the workspace {workspace} was made anew; the agent is told what it lacks")
+    if claim.restore:
+        await _restore(hold, folded, workspace, observer, progress)
 
 
-def restoring(traces: Traces, *, why: Literal["claim", "fork"]) -> Restored:
-    """The event that says what a workspace is that is made anew, and what it lacks.
-
-    Without a snapshot it is empty, and every call that may have changed it is missing.
-    """
-    return Restored(snapshot=None, why=why, missing=traces.calls)
-
-
-async def fill_workspace(store: Store, restored: Restored, workspace: str) -> None:
-    """Make the folder what the event says; the blobs are those of `store`."""
-    del store, restored
-    os.makedirs(workspace, mode=0o700, exist_ok=True)
-
-
-def traces_of(store: Store, length: int) -> Traces:
-    """What a workspace that is made anew lacks of the first `length` bytes of the log."""
-    traces = Traces()
-    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
-    items = (item for chunk in store.read_log(0, length) for item in reader.feed(chunk))
-    for item in items:
-        if isinstance(item, Event):
-            traces.apply(item)
-    for item in reader.finish(same_boot=True).rest:
-        if isinstance(item, Event):
-            traces.apply(item)
-    return traces
+async def _restore(
+    hold: Hold,
+    folded: Folded,
+    workspace: Workspace,
+    observer: Observer,
+    progress: Progress | None,
+) -> None:
+    """Fill the workspace and draft what says so, unless the log does already."""
+    found = remaining(hold.store, folded.ending.length)
+    if found.is_restored_by(hold.record.incarnation):
+        return
+    try:
+        remains = found.last()
+        await fill(workspace, remains, observer, progress=progress)
+    except FormatError as error:
+        # The capsule is held here already: better an empty workspace than one that never opens.
+        observer.note(f"the last snapshot cannot be put back: {error.message}")
+        remains = found.nothing()
+        os.makedirs(workspace.path, mode=0o700, exist_ok=True)
+    hold.draft(remains.restored("claim"))
+    files = "is empty" if remains.snapshot is None else f"is that of event {remains.snapshot[:8]}"
+    told = "; the agent is told what it lacks" if remains.missing else ""
+    observer.note(f"the workspace {workspace.path} {files}{told}")

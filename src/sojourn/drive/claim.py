@@ -22,7 +22,9 @@ from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.opening import examine, opened, refusal
 from sojourn.drive.reading import read_manifest
-from sojourn.ids import Epoch, Incarnation
+from sojourn.drive.refill import check_room, remaining
+from sojourn.ids import CapsuleId, Epoch, Incarnation
+from sojourn.ports_workspace import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +82,17 @@ async def claim_capsule(
     agreed: Callable[[Risks], bool],
     workplace: Callable[[LedgerRecord | None], Workplace],
     observer: Observer,
+    progress: Progress | None = None,
 ) -> ClaimedCapsule | None:
     """Hold the capsule by a person's word; None when `agreed` says no to what it risks.
 
-    A claim that an earlier process did not finish is finished. Raises: HeldElsewhereError when a
-    process here has it; HeldElsewhereError or FormatError when a reason stays that a claim does
-    not take away; LimitError `epoch_limit`; StorageError.
+    A claim that an earlier process did not finish is finished. `progress` is told of a workspace
+    that is filled.
+
+    Raises: HeldElsewhereError when a process here has it; HeldElsewhereError or FormatError when a
+    reason stays that a claim does not take away; UsageError `restore_conflict` for what lies in
+    the way of the workspace's files; FormatError when one of these is gone; LimitError
+    `epoch_limit`; StorageError.
     """
     store = ports.store_at(folder)
     capsule = read_manifest(store).capsule
@@ -98,9 +105,12 @@ async def claim_capsule(
         admission = admit(evidence)
         done: Literal["claimed", "finished", "held"] = "claimed"
         if isinstance(admission, MayLook):
+            place = workplace(evidence.record)
+            if place.restore:
+                workspace = ports.workspace_at(CapsuleId(""), folder, place.folder)
+                check_room(workspace, store, remaining(store, evidence.length).last())
             if not agreed(risks):
                 return None
-            place = workplace(evidence.record)
             claim = PendingClaim(
                 how=how, by="user", forced=forced, reason=reason, restore=place.restore
             )
@@ -118,6 +128,6 @@ async def claim_capsule(
             done = "held" if record.claim is None else "finished"
             if admission.moved:
                 ports.ledger.save(record)
-        async with opened(ports, store, folded, record, left, observer) as hold:
+        async with opened(ports, store, folded, record, left, observer, progress=progress) as hold:
             pass
         return ClaimedCapsule(done=done, risks=risks, record=hold.record)

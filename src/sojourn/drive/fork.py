@@ -16,11 +16,11 @@ import msgspec
 
 from sojourn.core.parting import set_aside
 from sojourn.core.tenure import LedgerRecord, LedgerTip, first_record
-from sojourn.drive.begin import fill_workspace, restoring
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.parent import Parent, read_parent
 from sojourn.drive.reading import read_manifest
+from sojourn.drive.refill import check_room, fill
 from sojourn.errors import FormatError, UsageError
 from sojourn.format import index, layout, manifest, snapshot
 from sojourn.format.body import Head
@@ -30,6 +30,7 @@ from sojourn.format.filling import Filling
 from sojourn.format.timeline_write import Batch, Chain, write
 from sojourn.ids import BlobId, CapsuleId, Epoch, EventId, Incarnation, Seq
 from sojourn.ports import Store
+from sojourn.ports_workspace import Progress, Stop
 
 NONCE_BYTES: Final = 16
 
@@ -38,11 +39,10 @@ NONCE_BYTES: Final = 16
 class Home:
     """Where a fork that is held here works, once its id is known.
 
-    `restore`: the folder is filled from the parent's last snapshot.
+    The folder is filled from the parent's last snapshot; what lies there stays.
     """
 
     workspace: Callable[[CapsuleId], str]
-    restore: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,8 @@ async def fork_capsule(
     home: Home | None,
     more: Sequence[AnyBody] = (),
     observer: Observer,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
 ) -> ForkedCapsule:
     """Fork the capsule in the folder `source` at an event, or at its end, into `folder`.
 
@@ -81,32 +82,35 @@ async def fork_capsule(
     `home` the fork is not held here, and nobody may run it before it is claimed or forked again.
     `more` is appended after what puts the fork to rest, in the same append.
 
-    Raises: NotFoundError `event_missing`; UsageError `exists`, `fork_too_early`; FormatError when
-    what would be copied is not sound; FencedError `log_changed`; StorageError. Nothing is left.
+    Raises: NotFoundError `event_missing`; UsageError `exists`, `fork_too_early`, or
+    `restore_conflict` for what lies in the way of its files; FormatError when what would be copied
+    is not sound; FencedError `log_changed`; StoppedError; StorageError. Nothing is left.
     """
     ports.key.machine()
     store = ports.store_at(source)
     parent = read_parent(store, at)
     sweep_half_made(ports, folder, home, observer)
-    restored = None
-    if home is not None and home.restore:
-        restored = restoring(parent.traces, why="fork")
+    restored = None if home is None else parent.remains.restored("fork")
     added = _added(ports, parent, name, (*((restored,) if restored else ()), *more))
     filling = _filling(source, store, parent, added, name)
-    staged = ports.maker.stage(folder, filling, progress=progress)
     capsule = CapsuleId(added.events[0].id)
     workspace = None if home is None else home.workspace(capsule)
+    made = workspace is not None and not os.path.lexists(workspace)
+    if workspace is not None:
+        there = ports.workspace_at(CapsuleId(""), source, workspace)
+        check_room(there, store, parent.remains)
+    staged = ports.maker.stage(folder, filling, progress=progress, stop=stop)
     try:
-        if workspace is not None and restored is not None:
-            await fill_workspace(store, restored, workspace)
         if workspace is None:
             ports.maker.place(staged, folder)
         else:
+            there = ports.workspace_at(capsule, staged, workspace)
+            await fill(there, parent.remains, observer, progress=progress, stop=stop)
             _place_held(ports, staged, _record(parent, added, filling, folder, workspace))
     except BaseException:
         # Once it is in its place it stays, whatever failed after that.
-        if ports.maker.drop(staged) and workspace is not None:
-            _drop_workspace(workspace, capsule)
+        if ports.maker.drop(staged) and workspace is not None and made:
+            shutil.rmtree(workspace, ignore_errors=True)
         raise
     calls = sum(isinstance(event.body, ToolOutcome) for event in added.events)
     return ForkedCapsule(
@@ -160,7 +164,7 @@ def _filling(source: str, store: Store, parent: Parent, added: Batch, name: str)
     files = {
         layout.WORKING_MEMORY: parent.memory.encode(),
         layout.INDEX: index.EMPTY,
-        layout.SNAPSHOT: snapshot.encode(snapshot.EMPTY),
+        layout.SNAPSHOT: snapshot.encode(parent.remains.listed),
     }
     if parent.environment is not None:
         for file in parent.environment.files:
@@ -193,7 +197,7 @@ def _manifest(
     digest.update(added.data)
     marks = {
         path: manifest.FileMark(
-            sha256=BlobId(sha256(data).hexdigest()), size=len(data), derived=path == layout.INDEX
+            sha256=BlobId(sha256(data).hexdigest()), size=len(data), derived=path in layout.DERIVED_FILES
         )
         for path, data in files.items()
     }

@@ -18,17 +18,24 @@ from sojourn.ports import (
     Store,
     WallClock,
 )
-from sojourn.ports_workspace import Workspace
+from sojourn.ports_workspace import Progress, Stop, Workspace
 
 
 class Maker(Protocol):
     """Makes capsules' folders, each whole or not at all (docs/protocol.md#fork)."""
 
-    def stage(self, folder: str, filling: Filling, *, progress: Callable[[int, int], None]) -> str:
-        """Everything, durable, in a folder beside `folder`; its path. `progress`: blobs of all.
+    def stage(
+        self,
+        folder: str,
+        filling: Filling,
+        *,
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+    ) -> str:
+        """Everything, durable, in a folder beside `folder`; its path. `progress` is of blobs.
 
         Raises: UsageError `exists`; FormatError `blob_missing` or `blob_altered`; FencedError
-        `log_changed`; StorageError. What was begun is gone then.
+        `log_changed`; StoppedError; StorageError. What was begun is gone then.
         """
         ...
 

@@ -25,6 +25,7 @@ from sojourn.format.event import Cut, EnvironmentChanged, LockFile
 from sojourn.format.working_memory import MAX_EDIT, compare
 from sojourn.ids import CapsuleId, MachineId
 from sojourn.ports import HeldBy, Store
+from sojourn.ports_workspace import Progress
 
 
 def refusal(admission: MayLook) -> SojournError:
@@ -112,13 +113,15 @@ async def opened(
     record: LedgerRecord,
     left: HeldBy | None,
     observer: Observer,
+    *,
+    progress: Progress | None = None,
 ) -> AsyncGenerator[Hold]:
     """Hold a capsule that `record`, which is durable, says is held here; under its lock.
 
-    Raises: as `hold_capsule`.
+    `progress` is told of the workspace that an unfinished claim fills. Raises: as `hold_capsule`.
     """
     machine = ports.key.machine()
-    hold = await _recover(ports, store, folded, record, left, machine, observer)
+    hold = await _recover(ports, store, folded, record, left, machine, observer, progress)
     try:
         yield hold
         await hold.refresh()
@@ -134,6 +137,7 @@ async def _recover(
     left: HeldBy | None,
     machine: MachineId,
     observer: Observer,
+    progress: Progress | None,
 ) -> Hold:
     if left is not None or record.claim is not None:
         store.sweep()
@@ -153,7 +157,8 @@ async def _recover(
         machine=machine,
         observer=observer,
     )
-    await begin_tenure(hold, folded, observer)
+    workspace = ports.workspace_at(hold.capsule, record.folder, record.workspace)
+    await begin_tenure(hold, folded, workspace, observer, progress=progress)
     for path in ports.inbox.set_aside(hold.capsule):
         observer.note(f"a file of the inbox is no message that can be read; it is kept as {path}")
     if cut is not None:

@@ -7,11 +7,9 @@ No lock is needed: the log only grows, and a prefix of whole lines that is sound
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from sojourn.core.parting import Traces
 from sojourn.core.turn_state import TurnState
 from sojourn.drive.reading import Folding, blob_or_none, read_manifest
+from sojourn.drive.refill import Remaining, Remains
 from sojourn.errors import FormatError, NotFoundError, UsageError
 from sojourn.format import blob, layout
 from sojourn.format.body import Head
@@ -20,6 +18,7 @@ from sojourn.format.event import EnvironmentChanged, Event
 from sojourn.format.failures import stops_running
 from sojourn.format.manifest import Features, Manifest, access
 from sojourn.format.parts import BlobRef, Text
+from sojourn.format.snapshot_fold import delta_of
 from sojourn.format.timeline_read import Damage, Ending, Item, Known, Reader
 from sojourn.ids import BlobId, CapsuleId, Clock, Epoch, EventId
 from sojourn.ports import Store
@@ -45,7 +44,7 @@ class Parent:
     state: TurnState
     memory: str
     environment: EnvironmentChanged | None
-    traces: Traces
+    remains: Remains
     blobs: tuple[BlobId, ...]
 
 
@@ -86,7 +85,7 @@ def read_parent(store: Store, at: EventId | None) -> Parent:
         state=folding.states.taken_over(ending.sides),
         memory=reading.text(folding.memory.text),
         environment=folding.environment(None),
-        traces=reading.traces,
+        remains=reading.remaining.last(),
         blobs=tuple(sorted(reading.named - reading.redacted)),
     )
 
@@ -152,7 +151,7 @@ class _Reading:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.folding = Folding(store, frozenset())
-        self.traces = Traces()
+        self.remaining = Remaining(store)
         self.named: set[BlobId] = set()
         self.redacted: set[BlobId] = set()
 
@@ -176,32 +175,23 @@ class _Reading:
         self.named.add(ref.sha256)
         return blob_or_none(self._store, ref)
 
+    def _contents(self, body: Snapshotted) -> Iterable[BlobId]:
+        """The blobs of the files that a snapshot's delta names."""
+        entries = delta_of(body, lambda ref: blob_or_none(self._store, ref)).changed
+        return (entry.sha256 for entry in entries if entry.sha256 is not None)
+
     def _take(self, items: Sequence[Item]) -> None:
         for item in items:
             if isinstance(item, Damage):
                 _refuse(item)
                 continue
-            self.traces.apply(item)
+            self.remaining.add(item)
             self.named.update(ref.sha256 for ref in blob.refs(item.body))
             if isinstance(item.body, Snapshotted):
-                self.named.update(_contents(self.text(item.body.delta)))
+                self.named.update(self._contents(item.body))
             elif isinstance(item.body, Redacted):
                 self.redacted.update(BlobId(digest) for digest in item.body.blobs)
         self.folding.take(items)
-
-
-class _Entry(msgspec.Struct):
-    sha256: str | None = None
-
-
-class _Delta(msgspec.Struct):
-    changed: tuple[_Entry, ...] = ()
-
-
-def _contents(delta: str) -> set[BlobId]:
-    """The blobs of the files that a snapshot's delta names."""
-    entries = msgspec.json.decode(delta, type=_Delta).changed
-    return {BlobId(entry.sha256) for entry in entries if entry.sha256 is not None}
 
 
 def _refuse(damage: Damage) -> None:

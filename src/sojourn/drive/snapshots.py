@@ -142,12 +142,7 @@ class Keeper:
         if plan.changes:
             self.hold.draft(Restored(snapshot=event, why=why, missing=missing))
             await self.hold.commit()
-            size = sum(entry.size or 0 for entry in plan.make)
-            await _perform(
-                lambda halt: self.workspace.put_back(plan, progress=progress, stop=halt),
-                inline=size <= INLINE_BYTES and len(plan.make) <= INLINE_FILES,
-                stop=stop,
-            )
+            await carry_out(self.workspace, plan, progress=progress, stop=stop)
             await self.take()
             await self.hold.commit()
         return PutBackSnapshot(
@@ -279,6 +274,20 @@ def refuse_conflicts(plan: Plan) -> None:
         code="restore_conflict",
         state="No file was changed.",
         hint="Move what lies there out of the way, or put the snapshot into another folder.",
+    )
+
+
+async def carry_out(
+    workspace: Workspace, plan: Plan, *, progress: Progress | None = None, stop: Stop | None = None
+) -> None:
+    """Put a plan without conflicts back, in another thread when it may take long.
+
+    Raises: as `Workspace.put_back`.
+    """
+    await _perform(
+        lambda halt: workspace.put_back(plan, progress=progress, stop=halt),
+        inline=_size(plan.make) <= INLINE_BYTES and len(plan.make) <= INLINE_FILES,
+        stop=stop,
     )
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 
-from sojourn.errors import FencedError, FormatError
+from sojourn.errors import FencedError, FormatError, StoppedError
 from sojourn.format import layout
 from sojourn.format.filling import Filling
 from sojourn.ids import BlobId
+from sojourn.ports_workspace import Progress, Stop
 from sojourn.store.create import TAKEN, exists, new_staging
 from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import Durable, chunks, durable_write, maker_of, write_whole
@@ -31,14 +32,21 @@ class FolderMaker:
         self._disk = disk or OsDisk()
         self._is_alive = is_alive
 
-    def stage(self, folder: str, filling: Filling, *, progress: Callable[[int, int], None]) -> str:
+    def stage(
+        self,
+        folder: str,
+        filling: Filling,
+        *,
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+    ) -> str:
         """See `drive.machine.Maker`."""
         self.check_free(folder)
         Durable(self._disk).make_folder(os.path.dirname(folder))
         with durable_write(folder):
             staged = new_staging(self._disk, folder)
             try:
-                self._fill(staged, filling, progress)
+                self._fill(staged, filling, progress or _unheard, stop or _never)
                 # The ledger will speak of it: so its name must be there to be found and removed.
                 self._disk.sync_folder(os.path.dirname(folder))
             except BaseException:
@@ -94,17 +102,16 @@ class FolderMaker:
             if found is not None and (found.kind != "folder" or self._disk.list(folder)):
                 raise exists(folder)
 
-    def _fill(self, staged: str, filling: Filling, progress: Callable[[int, int], None]) -> None:
+    def _fill(self, staged: str, filling: Filling, progress: Progress, stop: Stop) -> None:
         for name in layout.FOLDERS:
             self._disk.make_folder(f"{staged}/{name}")
         self._copy_log(staged, filling)
-        for count, blob in enumerate(filling.blobs):
-            progress(count, len(filling.blobs))
-            self._copy_blob(filling.source, staged, blob)
+        for blob in filling.blobs:
+            self._copy_blob(filling.source, staged, blob, progress, stop)
+            progress(1, 0)
         for blob, data in filling.kept.items():
             if blob not in filling.blobs:
                 self._write(f"{staged}/{layout.blob_path(blob)}", (data,))
-        progress(len(filling.blobs), len(filling.blobs))
         for name, data in sorted(filling.files.items()):
             self._make_folders(staged, name)
             self._write(f"{staged}/{name}", (data,))
@@ -143,7 +150,9 @@ class FolderMaker:
                 hint="Run the same command again.",
             )
 
-    def _copy_blob(self, source: str, staged: str, blob: BlobId) -> None:
+    def _copy_blob(
+        self, source: str, staged: str, blob: BlobId, progress: Progress, stop: Stop
+    ) -> None:
         name = layout.blob_path(blob)
         digest = sha256()
         try:
@@ -154,6 +163,9 @@ class FolderMaker:
 
         def pieces() -> Iterator[bytes]:
             for piece in chunks(self._disk, handle):
+                if stop():
+                    raise StoppedError("the copying was stopped", state="Nothing was made.")
+                progress(0, len(piece))
                 digest.update(piece)
                 yield piece
 
@@ -193,3 +205,11 @@ class FolderMaker:
             else:
                 self._disk.unlink(f"{folder}/{name}")
         self._disk.remove_folder(folder)
+
+
+def _unheard(_files: int, _octets: int) -> None:
+    """Nobody asked to be told."""
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,170 @@
+"""Makes a workspace anew from the last snapshot of a log (docs/protocol.md#fork and #claim)."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sojourn.core.restored import Lacking
+from sojourn.drive.observe import Observer
+from sojourn.drive.reading import blob_or_none
+from sojourn.drive.snapshots import carry_out, refuse_conflicts
+from sojourn.errors import FormatError, StorageError
+from sojourn.format import layout
+from sojourn.format.capsule_kinds import Redacted, Restored, Snapshotted
+from sojourn.format.event import Event
+from sojourn.format.failures import say
+from sojourn.format.snapshot import EMPTY, Snapshot
+from sojourn.format.snapshot_fold import Snapshots
+from sojourn.format.timeline_read import Reader
+from sojourn.ids import BlobId, CallKey, EventId, Incarnation
+from sojourn.ports import Store
+from sojourn.ports_workspace import Plan, Progress, Stop, Workspace
+
+SHOWN: Final = 5
+"""Names that a note lists; more are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remains:
+    """What a log gives a workspace that is made anew.
+
+    `listed` is the list of its last snapshot, the event `snapshot`, and empty while there is none.
+    `missing` are the calls whose effects such a workspace lacks. Contents in `redacted` are gone.
+    """
+
+    snapshot: EventId | None
+    listed: Snapshot
+    missing: tuple[CallKey, ...]
+    redacted: frozenset[BlobId]
+
+    @property
+    def wanted(self) -> Snapshot:
+        """The list without what was redacted."""
+        kept = (entry for entry in self.listed.entries if entry.sha256 not in self.redacted)
+        return Snapshot(entries=tuple(kept))
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Paths whose contents were redacted."""
+        return tuple(e.path for e in self.listed.entries if e.sha256 in self.redacted)
+
+    def restored(self, why: Literal["claim", "fork"]) -> Restored:
+        """The event that says so."""
+        return Restored(snapshot=self.snapshot, why=why, missing=self.missing)
+
+
+class Remaining:
+    """The fold of a log into what is left for a workspace; it reads blobs only when asked."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._snapshots = Snapshots()
+        self._lacking = Lacking()
+        self._redacted: set[BlobId] = set()
+        self._restored: set[Incarnation] = set()
+
+    def add(self, event: Event) -> None:
+        """Take in the log's next event."""
+        self._lacking.add(event)
+        body = event.body
+        if isinstance(body, Snapshotted):
+            self._snapshots.add(event.id, body)
+        elif isinstance(body, Redacted):
+            self._redacted.update(BlobId(digest) for digest in body.blobs)
+        elif isinstance(body, Restored) and body.why == "claim":
+            self._restored.add(event.header.incarnation)
+
+    def is_restored_by(self, incarnation: Incarnation) -> bool:
+        """Whether this tenure's claim has filled its workspace and said so."""
+        return incarnation in self._restored
+
+    def last(self) -> Remains:
+        """What the last snapshot gives. Raises: FormatError when its list cannot be read."""
+        current = self._snapshots.current
+        listed = self._snapshots.list_at(current, lambda ref: blob_or_none(self._store, ref))
+        return self._remains(current, listed)
+
+    def nothing(self) -> Remains:
+        """What there is without any snapshot."""
+        return self._remains(None, EMPTY)
+
+    def _remains(self, snapshot: EventId | None, listed: Snapshot) -> Remains:
+        return Remains(
+            snapshot=snapshot,
+            listed=listed,
+            missing=self._lacking.at(snapshot),
+            redacted=frozenset(self._redacted),
+        )
+
+
+def remaining(store: Store, length: int) -> Remaining:
+    """The fold of the first `length` bytes of the log."""
+    found = Remaining(store)
+    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
+    for chunk in store.read_log(0, length):
+        _take(found, reader.feed(chunk))
+    _take(found, reader.finish(same_boot=True).rest)
+    return found
+
+
+def _take(found: Remaining, items: Iterable[object]) -> None:
+    for item in items:
+        if isinstance(item, Event):
+            found.add(item)
+
+
+def check_room(workspace: Workspace, store: Store, remains: Remains) -> None:
+    """Nothing, when the folder can be filled; nothing is changed.
+
+    Raises: UsageError `restore_conflict` for what lies in the way; FormatError `blob_missing`;
+    StorageError when it is no folder or cannot be read.
+    """
+    wanted = remains.wanted
+    if os.path.lexists(workspace.path):
+        refuse_conflicts(workspace.plan(EMPTY, wanted))
+    for entry in wanted.entries:
+        if entry.sha256 is not None and not store.has_blob(entry.sha256):
+            raise FormatError(
+                say("blob_missing", f"{entry.path} of the last snapshot"),
+                code="blob_missing",
+                state="Nothing was changed.",
+                hint="Put the file back from another copy of the capsule.",
+                file=layout.blob_path(entry.sha256),
+            )
+
+
+async def fill(
+    workspace: Workspace,
+    remains: Remains,
+    observer: Observer,
+    *,
+    progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> Plan:
+    """Make the folder, and in it what the list names and is not there yet; durable on return.
+
+    What lies there stays. Raises: UsageError `restore_conflict`, FormatError or StoppedError, no
+    file changed; StorageError.
+    """
+    try:
+        os.makedirs(workspace.path, mode=0o700, exist_ok=True)
+    except OSError as failure:
+        raise StorageError(
+            f"the workspace {workspace.path} cannot be made: {failure.strerror}",
+            state="No file was changed.",
+        ) from failure
+    plan = workspace.plan(EMPTY, remains.wanted)
+    refuse_conflicts(plan)
+    await carry_out(workspace, plan, progress=progress, stop=stop)
+    _tell(observer, "lead out of the workspace", [one.path for one in plan.refused])
+    _tell(observer, "were redacted", remains.lost)
+    return plan
+
+
+def _tell(observer: Observer, why: str, paths: Iterable[str]) -> None:
+    names = list(paths)
+    if not names:
+        return
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    observer.note(f"not put into the workspace, since they {why}: {', '.join(names[:SHOWN])}{more}")
