@@ -1,8 +1,15 @@
-"""Forks and claims over a disk that can end anywhere; their checks are shared by both tests."""
+"""Forks and claims over a disk that can end anywhere; their checks are shared by both tests.
 
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any
+Their workspace is a real folder, put under its path before each run and taken back after it.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Self
 
 from faults.power_cuts import at_once
 from sojourn.core.mask import Mask
@@ -13,9 +20,10 @@ from sojourn.drive.fork import Home, fork_capsule
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Unwatched
 from sojourn.drive.opening import hold_capsule
+from sojourn.drive.snapshots import Keeper
 from sojourn.format import layout
 from sojourn.format.canon import load
-from sojourn.format.capsule_kinds import Claimed
+from sojourn.format.capsule_kinds import Claimed, Restored
 from sojourn.format.event import Configured, Event
 from sojourn.format.timeline_read import Reader
 from sojourn.format.verify import verify
@@ -30,10 +38,72 @@ from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
 from sojourn.store.system import OsClock, OsRandomness
-from sojourn.testing.disk import RecordingDisk
+from sojourn.store.workspace import FolderWorkspace
+from sojourn.testing.disk import LIMIT, Fault, RecordingDisk
 
 PARENT, FORK = "/disk/capsules/parent", "/disk/capsules/fork"
 HERE, THERE = "/disk/state-here", "/disk/state-there"
+
+
+REAL = Path(tempfile.gettempdir()) / f"sojourn-carrying-{os.getpid()}"
+W = str(REAL / "w")
+FILES = {"one.txt": b"1", "deep/two.txt": b"2" * 3000, "deep/three": b"3"}
+MINE = {"notes": b"mine"}
+"""What a person has in the folder before; it must never change."""
+
+
+class DiskWithWorkspace(RecordingDisk):
+    """A disk, and what processes find in the workspace: all of it, and what is durable of it.
+
+    Only `sync_all` makes anything of it durable; a power cut leaves either.
+    """
+
+    live: dict[str, bytes]
+    durable: dict[str, bytes]
+
+    def copy(self, *, fault: Fault | None = None) -> Self:
+        return self._with(super().copy(fault=fault), self.live)
+
+    def turned_into(self, kind: type[Any]) -> Any:
+        found = super().turned_into(kind)
+        return self._with(found, self.live) if isinstance(found, DiskWithWorkspace) else found
+
+    def after_power_cut(self, *, limit: int = LIMIT) -> Iterator[Self]:
+        for disk in super().after_power_cut(limit=limit):
+            yield self._with(disk, self.durable)
+            if self.live != self.durable:
+                yield self._with(disk.copy_of_tree(), self.live)
+
+    def copy_of_tree(self) -> Self:
+        return super().copy()
+
+    def sync_all(self, path: str) -> bool:
+        done = super().sync_all(path)
+        self.durable = found_in(REAL)
+        return done
+
+    def _with(self, disk: Any, found: dict[str, bytes]) -> Any:
+        disk.live, disk.durable = found, self.durable if found is self.live else found
+        return disk
+
+    @contextmanager
+    def mounted(self) -> Generator[None]:
+        """The workspace under its path; what is left of it is kept."""
+        shutil.rmtree(REAL, ignore_errors=True)
+        REAL.mkdir()
+        for name, data in self.live.items():
+            (REAL / name).parent.mkdir(parents=True, exist_ok=True)
+            (REAL / name).write_bytes(data)
+        try:
+            yield
+        finally:
+            self.live = found_in(REAL)
+            shutil.rmtree(REAL)
+
+
+def found_in(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 class NoSandbox:
@@ -62,35 +132,48 @@ def ports(disk: RecordingDisk, state: str, boot: str = BOOTS[1]) -> Ports:
         boot=boot,
         store_at=lambda folder: FolderStore(folder, disk=disk),
         sandbox_for=lambda _: nothing,
+        workspace_at=lambda _, folder, path: FolderWorkspace(
+            path=path, capsule=folder, stats="", disk=disk
+        ),
         network_at=lambda _: None,
         is_other_folder=lambda there, here: there != here and disk.stat_path(there) is not None,
         mask=Mask({}),
     )
 
 
-def with_a_capsule() -> RecordingDisk:
-    """A capsule that the machine `HERE` holds, and the machine `THERE` with its key."""
-    disk = RecordingDisk()
+def with_a_capsule() -> DiskWithWorkspace:
+    """A capsule that the machine `HERE` holds, and the machine `THERE` with its key.
+
+    It has a snapshot of a workspace that is not there any more; the new one's folder is a person's.
+    """
+    disk = DiskWithWorkspace()
+    disk.live = disk.durable = {f"was/{path}": data for path, data in FILES.items()}
     for state in (HERE, THERE):
         Durable(disk).make_folder(state)
         ports(disk, state).key.machine()
     machine = ports(disk, HERE)
     made = new_capsule(machine, name="parent", configured=Configured(model="m", system="x" * 20000))
     record = first_record(
-        capsule=made.capsule, incarnation=made.incarnation, folder=PARENT, workspace="/w"
+        capsule=made.capsule,
+        incarnation=made.incarnation,
+        folder=PARENT,
+        workspace=str(REAL / "was"),
     )
     machine.ledger.save(record)
     create_capsule(PARENT, made.files, disk=disk)
 
     async def once() -> None:
-        async with hold_capsule(machine, PARENT, observer=Unwatched()):
-            pass
+        async with hold_capsule(machine, PARENT, observer=Unwatched()) as hold:
+            place = ports(disk, HERE).workspace_at(hold.capsule, PARENT, hold.record.workspace)
+            await Keeper(hold=hold, workspace=place, observer=Unwatched()).take()
 
-    at_once(once())
+    with disk.mounted():
+        at_once(once())
+    disk.live = disk.durable = {f"w/{path}": data for path, data in MINE.items()}
     return disk.copy()
 
 
-def with_a_copy() -> RecordingDisk:
+def with_a_copy() -> DiskWithWorkspace:
     """The same capsule, copied over itself by somebody who synced nothing."""
     disk = with_a_capsule()
     for path, data in disk.tree().items():
@@ -155,18 +238,40 @@ def holders(disk: RecordingDisk, state: str) -> list[LedgerRecord]:
 
 
 def fork(disk: RecordingDisk, done: list[str], boot: str = BOOTS[0]) -> None:
-    home = Home(workspace=lambda _: "/disk/w", restore=False)
-    made = at_once(
-        fork_capsule(
-            ports(disk, HERE, boot), PARENT, FORK, name="f", home=home, observer=Unwatched()
+    home = Home(workspace=lambda _: W)
+    with mounted(disk):
+        made = at_once(
+            fork_capsule(
+                ports(disk, HERE, boot), PARENT, FORK, name="f", home=home, observer=Unwatched()
+            )
         )
-    )
     done.append(made.capsule)
+
+
+def mounted(disk: RecordingDisk) -> AbstractContextManager[None]:
+    return disk.mounted() if isinstance(disk, DiskWithWorkspace) else nullcontext()
+
+
+def is_filled(disk: RecordingDisk) -> None:
+    """What was there is there, every file of the snapshot is, and no other."""
+    assert isinstance(disk, DiskWithWorkspace)
+    wanted = {f"w/{path}": data for path, data in (FILES | MINE).items()}
+    assert disk.live == wanted
+
+
+def is_not_damaged(disk: RecordingDisk) -> None:
+    """What was there is there, and beside it only whole files of the snapshot, or drafts."""
+    assert isinstance(disk, DiskWithWorkspace)
+    found = {path.removeprefix("w/"): data for path, data in disk.live.items()}
+    found = {path: data for path, data in found.items() if not path.startswith(".sojourn-")}
+    assert {path: found.get(path) for path in MINE} == MINE
+    assert found.items() <= (FILES | MINE).items()
 
 
 def fork_is_whole_or_made_again(disk: RecordingDisk, done: list[str]) -> None:
     """What is under its name is complete and held once; else the same command makes it."""
     sound(disk, PARENT)
+    is_not_damaged(disk)
     if disk.stat_path(FORK) is None:
         assert not done
         fork(disk, [], BOOTS[1])
@@ -185,23 +290,26 @@ def fork_is_whole_or_made_again(disk: RecordingDisk, done: list[str]) -> None:
         async with hold_capsule(ports(disk, HERE), FORK, observer=Unwatched()):
             pass
 
-    at_once(runs())
+    is_filled(disk)
+    with mounted(disk):
+        at_once(runs())
     sound(disk, FORK)
 
 
 def claim(disk: RecordingDisk, done: list[str], boot: str = BOOTS[0]) -> None:
-    taken = at_once(
-        claim_capsule(
-            ports(disk, THERE, boot),
-            PARENT,
-            how="claim",
-            forced=False,
-            reason="",
-            agreed=lambda _: True,
-            workplace=lambda _: Workplace(folder="/disk/w", restore=False),
-            observer=Unwatched(),
+    with mounted(disk):
+        taken = at_once(
+            claim_capsule(
+                ports(disk, THERE, boot),
+                PARENT,
+                how="claim",
+                forced=False,
+                reason="",
+                agreed=lambda _: True,
+                workplace=lambda _: Workplace(folder=W, restore=True),
+                observer=Unwatched(),
+            )
         )
-    )
     assert taken is not None
     done.append(taken.record.incarnation)
 
@@ -212,6 +320,7 @@ def claim_is_none_or_goes_on(disk: RecordingDisk, done: list[str]) -> None:
         again = disk.copy()
         before = holders(again, THERE)
         assert len(before) <= 1
+        is_not_damaged(again)
         if not before:
             assert not done
             assert not [e for e in events(again, PARENT) if isinstance(e.body, Claimed)]
@@ -225,6 +334,9 @@ def claim_is_none_or_goes_on(disk: RecordingDisk, done: list[str]) -> None:
         made = [event for event in events(again, PARENT) if isinstance(event.body, Claimed)]
         assert [event.header.incarnation for event in made] == [record.incarnation]
         assert (made[0].header.epoch, made[0].header.seq) == (record.epoch, 0)
+        filled = [e.body for e in events(again, PARENT) if isinstance(e.body, Restored)]
+        assert [(body.why, bool(body.snapshot)) for body in filled] == [("claim", True)]
+        is_filled(again)
         sound(again, PARENT)
 
 
@@ -241,5 +353,6 @@ def only_open(disk: RecordingDisk, done: list[str], boot: str) -> None:
         async with hold_capsule(ports(disk, THERE, boot), PARENT, observer=Unwatched()):
             pass
 
-    at_once(opens())
+    with mounted(disk):
+        at_once(opens())
     del done

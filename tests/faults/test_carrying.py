@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from faults import carrying
+from faults.carrying import DiskWithWorkspace
 from faults.faulty_disks import NoFileSync, NoFolderSync
 from sojourn.drive import fork as forking
 from sojourn.drive.machine import Ports
@@ -21,7 +22,7 @@ from sojourn.testing.power import DEATHS, Act, Check, end_everywhere
 class Sequence:
     """Where it starts, what it does, and what must hold after any end of it."""
 
-    start: Callable[[], RecordingDisk]
+    start: Callable[[], DiskWithWorkspace]
     act: Act
     check: Check
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--workspace",
     metavar="DIR",
     type=click.Path(file_okay=False),
-    help="The folder it works in; an empty one is filled from the last snapshot.",
+    help="The folder it works in; what lies there stays.",
 )
 @click.pass_obj
 def command(
@@ -49,12 +49,15 @@ def command(
 
     It says what that risks, and asks. Nothing can promise that no other machine runs the capsule:
     that is the person's word. Where it may be, --forced says so, and raises the epoch by 1,000.
+    A workspace that is not here is filled from the last snapshot; a file of it that differs from
+    what lies in DIR stops the command before anything is changed.
     The exit code is 7 when nobody agreed.
     """
     import asyncio
 
     from sojourn.agent.carrying import claim
     from sojourn.cli.agreeing import Notes, agree, not_agreed
+    from sojourn.cli.snapshot_words import Work
 
     machine, place = find(capsule)
     voice = Voice(settings)
@@ -64,17 +67,19 @@ def command(
         again = f"sojourn claim {capsule}{flag}"
         return agree(voice, word, risk_lines(risks, forced=forced), yes=yes, again=again)
 
-    taken = asyncio.run(
-        claim(
-            machine,
-            place,
-            agreed=agreed,
-            forced=forced,
-            reason=reason,
-            workspace=workspace,
-            observer=Notes(voice),
+    with Work(voice, "wrote", asks=False) as work:
+        taken = asyncio.run(
+            claim(
+                machine,
+                place,
+                agreed=agreed,
+                forced=forced,
+                reason=reason,
+                workspace=workspace,
+                observer=Notes(voice),
+                progress=work.progress,
+            )
         )
-    )
     if taken is None:
         return not_agreed(voice)
     place = machine.find(place.folder)

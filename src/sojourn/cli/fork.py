@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "--workspace",
     metavar="DIR",
     type=click.Path(file_okay=False),
-    help="The folder it works in; one that is not empty is used as it is.",
+    help="The folder it works in, filled from the snapshot; what lies there stays.",
 )
 @click.pass_obj
 def command(
@@ -58,22 +58,36 @@ def command(
     """Make a new capsule that goes on from an event of CAPSULE, held and run here.
 
     CAPSULE is only read, and stays as it is. Calls that it had open never run in the fork: they
-    end as unknown, and its open turn is set aside.
+    end as unknown, and its open turn is set aside. Its workspace is filled from the last snapshot
+    up to EVENT, and the agent is told which calls came after it. A file of that snapshot that
+    differs from what lies in DIR stops the command before anything is made.
     """
     import asyncio
 
     from sojourn.agent.carrying import fork
     from sojourn.cli.agreeing import Notes
     from sojourn.cli.show import chosen
+    from sojourn.cli.snapshot_words import Work
 
     machine, place = find(capsule)
     at = None
     if event is not None:
         at = chosen(machine.look(place), event, capsule=machine.reference(place)).id
     voice = Voice(settings)
-    made = asyncio.run(
-        fork(machine, place, folder, at=at, name=name, workspace=workspace, observer=Notes(voice))
-    )
+    with Work(voice, "copied") as work:
+        made = asyncio.run(
+            fork(
+                machine,
+                place,
+                folder,
+                at=at,
+                name=name,
+                workspace=workspace,
+                observer=Notes(voice),
+                progress=work.progress,
+                stop=work.stop,
+            )
+        )
     _print(voice, made, place.name)
 
 
@@ -104,7 +118,10 @@ def _print(voice: Voice, made: "ForkedCapsule", parent: str) -> None:
     if made.set_aside:
         calls = counted(made.set_aside, "open call")
         voice.talk(f"{calls} of {parent} ended as unknown here; none of them runs in the fork")
-    if made.restored is not None and made.restored.missing:
-        calls = counted(len(made.restored.missing), "call")
+    restored = made.restored
+    if restored is not None and restored.snapshot is not None:
+        voice.talk(f"its files are those of event {restored.snapshot[:8]}")
+    if restored is not None and restored.missing:
+        calls = counted(len(restored.missing), "call")
         voice.talk(f"its workspace may lack what {calls} did; the agent is told so")
     voice.talk(Painted(f'next:  sojourn run {machine.reference(place)} "what to do"', "dim"))

@@ -45,9 +45,13 @@ _Answer = TypeVar("_Answer")
 
 
 class Work:
-    """Work that takes a while: a passing line on a terminal says how far it is, Ctrl-C stops it."""
+    """Work that takes a while: a passing line on a terminal says how far it is, Ctrl-C stops it.
 
-    def __init__(self, voice: Voice, done: str) -> None:
+    Who does not ask `stop` says `asks=False`: Ctrl-C then does what it does elsewhere.
+    """
+
+    def __init__(self, voice: Voice, done: str, *, asks: bool = True) -> None:
+        self._asks = asks
         self._voice = voice
         self._done = done
         self._lock = Lock()
@@ -58,7 +62,7 @@ class Work:
         self._before: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM) if self._asks else ():
             self._before[number] = signal.signal(number, lambda _number, _frame: self._halt())
         return self
 

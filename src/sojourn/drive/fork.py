@@ -197,7 +197,9 @@ def _manifest(
     digest.update(added.data)
     marks = {
         path: manifest.FileMark(
-            sha256=BlobId(sha256(data).hexdigest()), size=len(data), derived=path in layout.DERIVED_FILES
+            sha256=BlobId(sha256(data).hexdigest()),
+            size=len(data),
+            derived=path in layout.DERIVED_FILES,
         )
         for path, data in files.items()
     }
