@@ -55,7 +55,7 @@ MINE = {"notes": b"mine"}
 class DiskWithWorkspace(RecordingDisk):
     """A disk, and what processes find in the workspace: all of it, and what is durable of it.
 
-    Only `sync_all` makes anything of it durable; a power cut leaves either.
+    Only a `sync_all` of it makes anything of it durable; a power cut leaves either.
     """
 
     live: dict[str, bytes]
@@ -65,8 +65,7 @@ class DiskWithWorkspace(RecordingDisk):
         return self._with(super().copy(fault=fault), self.live)
 
     def turned_into(self, kind: type[Any]) -> Any:
-        found = super().turned_into(kind)
-        return self._with(found, self.live) if isinstance(found, DiskWithWorkspace) else found
+        return self._with(super().turned_into(kind), self.live)
 
     def after_power_cut(self, *, limit: int = LIMIT) -> Iterator[Self]:
         for disk in super().after_power_cut(limit=limit):
@@ -79,7 +78,8 @@ class DiskWithWorkspace(RecordingDisk):
 
     def sync_all(self, path: str) -> bool:
         done = super().sync_all(path)
-        self.durable = found_in(REAL)
+        if path.startswith(W):
+            self.durable = found_in(REAL)
         return done
 
     def _with(self, disk: Any, found: dict[str, bytes]) -> Any:

@@ -11,9 +11,12 @@ from faults import carrying
 from faults.carrying import DiskWithWorkspace
 from faults.faulty_disks import NoFileSync, NoFolderSync
 from sojourn.drive import fork as forking
+from sojourn.drive import refill
 from sojourn.drive.machine import Ports
+from sojourn.drive.refill import Remaining
 from sojourn.errors import SojournError
 from sojourn.store.making import FolderMaker
+from sojourn.store.workspace_put_back import PutBack
 from sojourn.testing.disk import Died, Fault, RecordingDisk
 from sojourn.testing.power import DEATHS, Act, Check, end_everywhere
 
@@ -98,7 +101,26 @@ def forgotten_claim(patch: pytest.MonkeyPatch) -> Sequence:
     return SEQUENCES["claim"]
 
 
-@pytest.mark.parametrize("plant", [ledger_last, no_sweep, forgotten_claim])
+def nothing_filled(patch: pytest.MonkeyPatch) -> Sequence:
+    """The event is written, and the workspace stays as it was."""
+
+    async def none(*_: Any, **__: Any) -> None:
+        return
+
+    patch.setattr(refill, "carry_out", none)
+    return SEQUENCES["fork"]
+
+
+def told_twice(patch: pytest.MonkeyPatch) -> Sequence:
+    """A claim that goes on does not look whether it said already what the workspace is."""
+    patch.setattr(Remaining, "is_restored_by", lambda *_: False)
+    return SEQUENCES["claim"]
+
+
+PLANTS = [ledger_last, no_sweep, forgotten_claim, nothing_filled, told_twice]
+
+
+@pytest.mark.parametrize("plant", PLANTS)
 def test_a_planted_fault_is_found_by_deaths(
     plant: Callable[[pytest.MonkeyPatch], Sequence], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,9 +133,21 @@ def test_a_planted_fault_is_found_by_deaths(
 @pytest.mark.parametrize("name", ["fork", "claim"])
 def test_a_disk_that_does_not_sync_is_found(disk: type[RecordingDisk], name: str) -> None:
     sequence = SEQUENCES[name]
-    start = sequence.start().turned_into(disk)
+    kind = type("Faulty", (disk, DiskWithWorkspace), {})
+    start = sequence.start().turned_into(kind)
     with pytest.raises((AssertionError, SojournError, KeyError)):
         end_everywhere(start, sequence.act, sequence.check, errors=DEATHS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fork", "claim"])
+def test_a_workspace_that_is_not_synced_is_found(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PutBack, "_sync", lambda *_: None)
+    sequence = SEQUENCES[name]
+    with pytest.raises((AssertionError, SojournError)):
+        end_everywhere(sequence.start(), sequence.act, sequence.check, errors=DEATHS)
 
 
 def test_a_claim_that_believes_an_unsynced_copy_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,23 @@ import pytest
 from faults.test_kill_anywhere import KILLED, STRACE, calls_of, traced
 from sojourn import Machine
 from sojourn.core.tenure import LedgerRecord
-from sojourn.format.capsule_kinds import Claimed, Forked
+from sojourn.format.capsule_kinds import Claimed, Forked, Restored
 
-SYSCALLS = ("rename", "mkdir", "fsync", "fdatasync", "ftruncate", "syncfs")
+SYSCALLS = (
+    "rename",
+    "renameat",
+    "mkdir",
+    "mkdirat",
+    "symlinkat",
+    "unlinkat",
+    "fsync",
+    "fdatasync",
+    "ftruncate",
+    "syncfs",
+)
+
+FILES = {"one.txt": "1", "deep/two.txt": "2" * 5000}
+"""What the snapshot of `box` holds, and a link to the first."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -76,13 +90,24 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> World:
     for name, state in (("box", "elsewhere"), ("mine", "state")):
         made = world.sojourn("init", f"./{name}", "-n", name, "-m", "echo", state=state)
         assert made.returncode == 0, made.stderr
+    (found,) = (world.folder / "elsewhere/workspaces").iterdir()
+    for path, text in FILES.items():
+        (found / path).parent.mkdir(exist_ok=True)
+        (found / path).write_text(text)
+    (found / "link").symlink_to("one.txt")
+    taken = world.sojourn("snapshot", "take", "./box", state="elsewhere")
+    assert taken.returncode == 0, taken.stderr
+    (world.folder / "work").mkdir()
+    (world.folder / "work/notes").write_text("mine")
     world.keep()
     return world
 
 
 COMMANDS = {
     "fork": ("fork", "./box", "./second"),
+    "fork here": ("fork", "./box", "./second", "--workspace", "./work"),
     "claim": ("claim", "./box", "--yes"),
+    "claim here": ("claim", "./box", "--yes", "--workspace", "./work"),
     "adopt": ("adopt", "--all", "--yes"),
 }
 
@@ -95,20 +120,34 @@ def kinds(world: World, folder: str, kind: type) -> int:
 def check(world: World, name: str) -> None:
     """The command, run again, completes; what is held is held once and is sound."""
     again = world.sojourn(*COMMANDS[name])
-    if name == "fork" and again.returncode == 2:
+    if "fork" in name and again.returncode == 2:
         assert "[exists]" in again.stderr, again.stderr
     else:
         assert again.returncode == 0, again.stderr
     folder, kind = {"fork": ("second", Forked), "claim": ("box", Claimed)}.get(
-        name, ("mine", Claimed)
+        name.split()[0], ("mine", Claimed)
     )
     assert kinds(world, folder, kind) == 1
+    assert kinds(world, folder, Restored) == (name != "adopt")
+    assert (world.folder / "work/notes").read_text() == "mine"
     held = [record for record in world.holders() if record.folder.endswith(folder)]
     assert [record.claim for record in held] == [None]
+    if name != "adopt":
+        is_filled(Path(held[0].workspace), beside={"notes"} if "here" in name else set())
+    workspaces = {path.name for path in (world.folder / "state/workspaces").iterdir()}
+    mine = world.machine.find(str(world.folder / "mine")).capsule
+    assert workspaces <= {mine, *(record.capsule for record in world.holders())}
     for record in world.holders():
         assert os.path.isdir(record.folder)
     assert world.sojourn("verify", f"./{folder}").returncode == 0
     assert not list(world.folder.glob(".sojourn-*"))
+
+
+def is_filled(workspace: Path, *, beside: set[str]) -> None:
+    """It has the files of the snapshot, whole, and what was there, and no half-made file."""
+    assert {path.name for path in workspace.iterdir()} == {"one.txt", "deep", "link"} | beside
+    assert {path: (workspace / path).read_text() for path in FILES} == FILES
+    assert os.readlink(workspace / "link") == "one.txt"
 
 
 @pytest.mark.parametrize("syscall", SYSCALLS)
