@@ -16,9 +16,10 @@ from agent.test_refusals import Notes
 from sojourn import Machine
 from sojourn.agent.carrying import claim
 from sojourn.core.view import Notice
+from sojourn.drive.opening import hold_capsule
 from sojourn.errors import FormatError, NotFoundError, StoppedError, UsageError
 from sojourn.format import layout, snapshot
-from sojourn.format.capsule_kinds import Restored, Snapshotted
+from sojourn.format.capsule_kinds import Redacted, Restored, Snapshotted
 from sojourn.format.event import Event, ToolIntent
 from sojourn.ids import EventId
 
@@ -380,3 +381,23 @@ def test_a_fork_at_an_event_that_is_not_there_makes_no_workspace(stage: Stage) -
         forked(stage, stage.make(), at=EventId("0" * 64), workspace=str(stage.folder / "new"))
     assert everything(stage) == before
     assert not (stage.folder / "new").exists()
+
+
+def test_a_file_that_was_redacted_is_left_out_of_a_workspace_and_that_is_said(stage: Stage) -> None:
+    place, gone = stage.make(), content_of(stage.capsule, "two.txt")
+
+    async def redact() -> None:
+        async with hold_capsule(stage.machine.ports, place.folder, observer=Notes()) as hold:
+            event = snapshots(stage)[0].id
+            body = Redacted(event=event, by="user", reason="", blobs=(gone.name,))
+            hold.draft(body)
+            await hold.commit()
+
+    asyncio.run(redact())
+    gone.unlink()
+    copy, machine, notes = copied(stage), elsewhere(stage), Notes()
+    made = forked(stage, place, name="second", observer=notes)
+    assert files(made.workspace) == {"one.txt": "other"}
+    assert any("were redacted: two.txt" in note for note in notes.said)
+    taken = claimed(machine, machine.find(str(copy)))
+    assert files(taken.record.workspace) == {"one.txt": "other"}
