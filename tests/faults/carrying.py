@@ -55,7 +55,8 @@ MINE = {"notes": b"mine"}
 class DiskWithWorkspace(RecordingDisk):
     """A disk, and what processes find in the workspace: all of it, and what is durable of it.
 
-    Only a `sync_all` of it makes anything of it durable; a power cut leaves either.
+    It is a file system of its own: a `sync_all` of it makes it durable, and nothing else. A power
+    cut leaves the one or the other.
     """
 
     live: dict[str, bytes]
@@ -68,19 +69,17 @@ class DiskWithWorkspace(RecordingDisk):
         return self._with(super().turned_into(kind), self.live)
 
     def after_power_cut(self, *, limit: int = LIMIT) -> Iterator[Self]:
+        if self.live != self.durable:
+            yield self._with(next(super().after_power_cut(limit=1)), self.live)
         for disk in super().after_power_cut(limit=limit):
             yield self._with(disk, self.durable)
-            if self.live != self.durable:
-                yield self._with(disk.copy_of_tree(), self.live)
-
-    def copy_of_tree(self) -> Self:
-        return super().copy()
 
     def sync_all(self, path: str) -> bool:
-        done = super().sync_all(path)
-        if path.startswith(W):
-            self.durable = found_in(REAL)
-        return done
+        if not path.startswith(W):
+            return super().sync_all(path)
+        self._step("sync all", path)
+        self.durable = found_in(REAL)
+        return True
 
     def _with(self, disk: Any, found: dict[str, bytes]) -> Any:
         disk.live, disk.durable = found, self.durable if found is self.live else found
