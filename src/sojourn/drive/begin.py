@@ -57,6 +57,7 @@ async def _restore(
     found = remaining(hold.store, folded.ending.length)
     if found.is_restored_by(hold.record.incarnation):
         return
+    was_there = os.path.isdir(workspace.path)
     try:
         remains = found.last()
         await fill(workspace, remains, observer, progress=progress)
@@ -65,6 +66,8 @@ async def _restore(
         observer.note(f"the last snapshot cannot be put back: {error.message}")
         remains = found.nothing()
         os.makedirs(workspace.path, mode=0o700, exist_ok=True)
+    if was_there and remains.snapshot is None and not remains.missing:
+        return
     hold.draft(remains.restored("claim"))
     files = "is empty" if remains.snapshot is None else f"is that of event {remains.snapshot[:8]}"
     told = "; the agent is told what it lacks" if remains.missing else ""
