@@ -29,6 +29,7 @@ from sojourn.store.inbox import FolderInbox
 from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
+from sojourn.store.merging import FolderMerger
 from sojourn.store.rewriting import FolderRewriter
 from sojourn.store.system import OsClock, OsRandomness
 from sojourn.testing.disk import RecordingDisk
@@ -62,8 +63,10 @@ def ports(disk: RecordingDisk, state: str, boot: str = BOOTS[1]) -> Ports:
         randomness=OsRandomness(),
         boot=boot,
         store_at=lambda folder: FolderStore(folder, disk=disk),
+        merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
         rewriter_at=lambda folder: FolderRewriter(folder, disk=disk),
         sandbox_for=lambda _: nothing,
+        workspace_at=lambda *_: nothing,
         network_at=lambda _: None,
         is_other_folder=lambda there, here: there != here and disk.stat_path(there) is not None,
         mask=Mask({}),
