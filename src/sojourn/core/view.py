@@ -5,7 +5,7 @@ step. Nothing here decides anything (docs/protocol.md#view).
 """
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from sojourn.core.blocks import Blocks
 from sojourn.core.restored import told
 from sojourn.core.strands import ChainKey, Strands
+from sojourn.core.told import GONE, HAND_EDIT, SETTLED, TWO_EDITS, UNSYNCED
 from sojourn.errors import NotFoundError
 from sojourn.format.capsule_kinds import Restored
 from sojourn.format.event import (
@@ -38,17 +39,6 @@ from sojourn.format.event import (
 )
 from sojourn.format.parts import CallPart, ContentPart, ReplyPart, Text, TextPart
 from sojourn.ids import BlobId, CallKey, CapsuleId, EventId, RequestId, call_key
-
-UNSYNCED: Final = (
-    "The machine was started again since the last shell command. Files that the command wrote "
-    "and did not sync may be missing or older than its output says; check before you rely on them."
-)
-SETTLED: Final = "The earlier call of {tool} whose outcome was unknown is now settled: {decision}."
-TWO_EDITS: Final = (
-    "The working memory was edited in two places, neither knowing of the other. Both texts are "
-    "kept in it. These are the earlier one and the later one:"
-)
-HAND_EDIT: Final = "The working memory was edited by hand. It now reads:"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -143,6 +133,7 @@ class Transcript:
         self._at = -1
         self._of_strands: list[_Strand] = []
         self._where: dict[CallKey, tuple[int, int]] = {}
+        self._started: dict[int, CallKey] = {}
         self._answered: dict[CallKey, tuple[int, int]] = {}
         self._unseen: set[CallKey] = set()
 
@@ -177,6 +168,7 @@ class Transcript:
                 self._returned(event.id, body)
             case ToolIntent():
                 self._update(body.call, started=True, replay=body.replay)
+                self._started[self._at] = body.call
             case ModelOutcome():
                 self._replied(event.id, body)
             case ModelIntent():
@@ -200,6 +192,8 @@ class Transcript:
                 self._blocks.add(Notice(event=event.id, text=text))
             case TurnEnded():
                 self._end_block(at)
+            case None:
+                self._bodiless(event)
             case _:
                 pass
 
@@ -215,6 +209,32 @@ class Transcript:
         self._blocks.end(strand)
         seq = self.strands.tips[strand].header.seq
         self._of_strands[strand] = replace(self._of_strands[strand], whole=seq)
+
+    def _bodiless(self, event: Event) -> None:
+        """What the model is told of an event whose body is gone; a call keeps its answer."""
+        match event.header.kind:
+            case "input":
+                gone = (TextPart(text=GONE.format(what="message")),)
+                self._blocks.add(Said(event=event.id, author="", parts=gone))
+            case "model_outcome":
+                self._blocks.add(Notice(event=event.id, text=GONE.format(what="reply")))
+            case "tool_outcome":
+                self._answered_without_body(event)
+            case "turn_ended":
+                self._end_block(self._at)
+            case _:
+                return
+
+    def _answered_without_body(self, event: Event) -> None:
+        """The call that this strand started last has its answer, whatever it said."""
+        key = self._started.get(self._at)
+        call = None if key is None else self._call(key)
+        if call is None or call.result is not None:
+            return
+        gone = (TextPart(text=GONE.format(what="result")),)
+        self._put(call.key, replace(call, result=Result(event=event.id, status="done", parts=gone)))
+        self._answered[call.key] = (self._at, event.header.seq)
+        self._unseen.add(call.key)
 
     def prompt(self, *, system: Text, memory: str) -> Prompt:
         """What to render now; `memory` is the text of `first_memory`.
