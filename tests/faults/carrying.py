@@ -38,6 +38,7 @@ from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
 from sojourn.store.merging import FolderMerger
+from sojourn.store.rewriting import FolderRewriter
 from sojourn.store.system import OsClock, OsRandomness
 from sojourn.store.workspace import FolderWorkspace
 from sojourn.testing.disk import LIMIT, Fault, RecordingDisk
@@ -131,6 +132,7 @@ def ports(disk: RecordingDisk, state: str, boot: str = BOOTS[1]) -> Ports:
         randomness=OsRandomness(),
         boot=boot,
         store_at=lambda folder: FolderStore(folder, disk=disk),
+        rewriter_at=lambda folder: FolderRewriter(folder, disk=disk),
         sandbox_for=lambda _: nothing,
         merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
         workspace_at=lambda _, folder, path: FolderWorkspace(

@@ -19,6 +19,7 @@ import format_forks  # noqa: E402, F401
 import format_lines  # noqa: E402, F401
 import format_manifests  # noqa: E402, F401
 import format_merges  # noqa: E402
+import format_pardons  # noqa: E402, F401
 import format_seals  # noqa: E402, F401
 import format_snapshots  # noqa: E402, F401
 import format_strict  # noqa: E402, F401

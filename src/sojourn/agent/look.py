@@ -1,6 +1,6 @@
 """Looking at a capsule: everything that can be known of it without holding it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sojourn.agent.places import Place
@@ -9,12 +9,13 @@ from sojourn.core.turn_state import TurnState
 from sojourn.core.view import Transcript
 from sojourn.drive.machine import Ports
 from sojourn.drive.opening import examine
-from sojourn.drive.reading import Folded
+from sojourn.drive.reading import Folded, read_blobs
 from sojourn.errors import FormatError
 from sojourn.format.body import Head
 from sojourn.format.event import Event
 from sojourn.format.parts import BlobRef, Text
 from sojourn.format.timeline_read import Damage, Reader
+from sojourn.ids import BlobId
 from sojourn.ports import HeldBy, Store
 from sojourn.render import Rendered, Target, blobs_needed, dialect
 
@@ -89,7 +90,11 @@ class Look:
         """
         if isinstance(text, str):
             return text
-        return self.store.read_blob(text.sha256).decode("utf-8", "replace")
+        return self._blobs((text.sha256,))[text.sha256].decode("utf-8", "replace")
+
+    def _blobs(self, blobs: Iterable[BlobId]) -> dict[BlobId, bytes]:
+        ending = self.folded.ending
+        return read_blobs(self.store, blobs, gone=ending.redacted_blobs | ending.lost_blobs)
 
     def events_of(self, start: int = 0) -> Iterator[Event]:
         """The log's events from the one with this place on (from 0)."""
@@ -111,7 +116,7 @@ class Look:
         prompt = self.transcript.prompt(
             system=system, memory=self.text(self.transcript.first_memory)
         )
-        blobs = {blob: self.store.read_blob(blob) for blob in blobs_needed(prompt)}
+        blobs = self._blobs(blobs_needed(prompt))
         return dialect(target.profile.dialect).render(prompt, target, blobs)
 
 

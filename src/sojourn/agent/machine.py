@@ -58,6 +58,7 @@ from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
 from sojourn.store.merging import FolderMerger
 from sojourn.store.mounts import network_type
+from sojourn.store.rewriting import FolderRewriter
 from sojourn.store.state import StateFolder, state_root
 from sojourn.store.system import OsClock, OsRandomness, boot_id, host_digest
 
@@ -90,21 +91,20 @@ class Machine:
     @cached_property
     def ports(self) -> Ports:
         """The machine's ports; the state folder is made when something is first written."""
-        disk, clock = OsDisk(), OsClock()
-        files = Durable(disk)
-        host = host_digest()
+        disk, clock, host = OsDisk(), OsClock(), host_digest()
         return Ports(
             ledger=FileLedger(self.state.ledger, disk=disk, host=host),
             lock=FileLock(self.state.locks, command=_command(), clock=clock, disk=disk),
             inbox=FolderInbox(self.state.inbox, disk=disk),
             queue=self._queue,
-            key=FileMachineKey(self.state.root, files=files, host=host),
+            key=FileMachineKey(self.state.root, files=Durable(disk), host=host),
             maker=FolderMaker(disk),
             clock=clock,
             randomness=OsRandomness(),
             boot=boot_id(),
             store_at=lambda folder: FolderStore(folder, disk=disk),
             merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
+            rewriter_at=lambda folder: FolderRewriter(folder, disk=disk),
             sandbox_for=self._sandbox,
             workspace_at=partial(workspace_in, self.state),
             network_at=network_type,

@@ -10,7 +10,7 @@ from sojourn.agent.places import Place
 from sojourn.errors import FormatError, HeldElsewhereError, LimitError, NotFoundError
 from sojourn.format import layout
 from sojourn.format.event import Event, Memory
-from sojourn.format.working_memory import MAX_EDIT, Fold, add, digest_of
+from sojourn.format.working_memory import MAX_EDIT, Fold, add, digest_of, hide
 from sojourn.ids import RequestId
 from sojourn.ports import Message
 
@@ -40,6 +40,8 @@ def edits_of(look: Look) -> tuple[Edit, ...]:
         if isinstance(event.body, Memory):
             fold = add(fold, event.body, read_text=look.text)
             found.append(Edit(event=event, origin=event.body.origin, text=look.text(fold.text)))
+        elif _is_hidden(event):
+            fold = hide(fold)
     return tuple(found)
 
 
@@ -49,11 +51,17 @@ def notes_at(look: Look, event: Event | None) -> str:
     for one in look.events_of():
         if isinstance(one.body, Memory):
             fold = add(fold, one.body, read_text=look.text)
+        elif _is_hidden(one):
+            fold = hide(fold)
         if event is not None and one.id == event.id:
             return look.text(fold.text)
     if event is not None:
         raise NotFoundError("the log holds no such event", code="event_missing")
     return look.text(fold.text)
+
+
+def _is_hidden(event: Event) -> bool:
+    return event.body is None and event.header.kind == "memory"
 
 
 def notes_on_disk(look: Look) -> str:

@@ -33,6 +33,7 @@ from sojourn.cli.shapes_snapshot import (
     SnapshotRestored,
     SnapshotTaken,
 )
+from sojourn.cli.shapes_trim import GcAnswer, RedactAnswer, RepairAnswer, StateAnswer
 from sojourn.cli.shapes_trust import ScanAnswer
 
 ANSWERS: Final[dict[str, object]] = {
@@ -48,6 +49,7 @@ ANSWERS: Final[dict[str, object]] = {
     "export": ExportAnswer,
     "import": ImportAnswer,
     "graph": GraphAnswer,
+    "gc": GcAnswer,
     "init": InitAnswer,
     "log": LogLine,
     "memory diff": MemoryDiffAnswer,
@@ -56,6 +58,8 @@ ANSWERS: Final[dict[str, object]] = {
     "memory show": MemoryShowAnswer,
     "merge": MergeAnswer,
     "ps": PsAnswer,
+    "redact": RedactAnswer,
+    "repair": RepairAnswer,
     "resume": RunLine,
     "run": RunLine,
     "search": SearchAnswer,
@@ -67,6 +71,7 @@ ANSWERS: Final[dict[str, object]] = {
     "snapshot restore": SnapshotRestored,
     "snapshot take": SnapshotTaken,
     "sign": SignAnswer,
+    "state": StateAnswer,
     "status": StatusAnswer,
     "verify": VerifyAnswer,
     "version": VersionAnswer,

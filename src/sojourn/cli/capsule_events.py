@@ -39,7 +39,8 @@ def of_capsule(body: CapsuleBody) -> tuple[str | Painted, ...]:
         case Redacted():
             return (Painted(f"event {body.event[:8]} by {one_line(body.by, 24)}", "warn"),)
         case Repaired():
-            what = f"{counted(body.blob.size, 'byte')} set aside [{one_line(body.code, 32)}]"
+            size = 0 if body.blob is None else body.blob.size
+            what = f"{counted(size, 'byte')} set aside [{one_line(body.code, 32)}]"
             return (Painted(what, "warn"),)
         case _:
             assert_never(body)

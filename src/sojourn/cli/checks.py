@@ -188,7 +188,7 @@ def _bytes(machine: Machine, place: Place, name: str) -> Iterator[CheckShape]:
         yield _check("bytes", "ok", "all are what was written")
         return
     fix = (
-        "Put the damaged file back from a copy; until then it opens for reading only.\n"
+        "Put the damaged file back from a copy, or set the damage aside with `sojourn repair`.\n"
         f"See all of it:  sojourn verify {name}"
     )
     yield _check("damage", "failed", f"{counted(len(wrong), 'thing')} wrong", fix)

@@ -59,6 +59,7 @@ COMMANDS: Final[dict[str, Listed]] = {
     ),
     "graph": Listed("sojourn.cli.graph:command", "Show who went on from whom.", "Look"),
     "context": Listed("sojourn.cli.context:command", "Print what a model would get now.", "Look"),
+    "state": Listed("sojourn.cli.state:command", "Show how it all stood at an event.", "Look"),
     "memory show": Listed(
         "sojourn.cli.memory:show", "Print the notes; --blame says who wrote each line.", "Look"
     ),
@@ -82,6 +83,9 @@ COMMANDS: Final[dict[str, Listed]] = {
         "sojourn.cli.verify:command", "Check every byte of a capsule or archive.", "Trust"
     ),
     "scan": Listed("sojourn.cli.scan:command", "Find likely secrets in a capsule.", "Trust"),
+    "redact": Listed("sojourn.cli.redact:command", "Take an event's text away for good.", "Trust"),
+    "repair": Listed("sojourn.cli.repair:command", "Set damaged bytes aside, and go on.", "Trust"),
+    "gc": Listed("sojourn.cli.gc:command", "Remove blobs that nothing names.", "Tidy"),
     "completion": Listed(
         "sojourn.cli.completion:command", "Print completion for your shell.", "Tidy"
     ),

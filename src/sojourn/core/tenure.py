@@ -305,8 +305,9 @@ def _of_log(evidence: Evidence) -> Iterator[MayLook]:
         yield MayLook(
             code="damaged",
             message=f"The capsule is damaged: {evidence.damage}.",
-            hint=f"{LOOKING} Verify it to see the file and the line; nothing was removed. With "
-            "`sojourn fork --at EVENT` a capsule of its own goes on from before the damage.",
+            hint=f"{LOOKING} Verify it to see the file and the line; nothing was removed. "
+            "`sojourn repair` sets the damage aside and goes on. With `sojourn fork --at EVENT` a "
+            "capsule of its own goes on from before the damage.",
             suspect=True,
         )
     if evidence.equivocation:
@@ -372,6 +373,13 @@ def _suspected(record: LedgerRecord) -> MayLook:
             "older than the truth.",
             hint=f"{LOOKING} `sojourn adopt` goes on here, when no other copy of the state folder "
             "is in use. If it came from another machine that still runs, run the capsule there.",
+            suspect=True,
+        )
+    if record.reason == "repairing":
+        return MayLook(
+            code="suspect",
+            message="A repair of the capsule was not finished.",
+            hint=f"{LOOKING} `sojourn repair` finishes it.",
             suspect=True,
         )
     return MayLook(

@@ -119,18 +119,43 @@ def evolve(state: TurnState, event: Event) -> TurnState:
         case TurnPaused():
             return replace(state, last=last, paused=body.reason, question=body.call)
         case TurnEnded():
-            return replace(
-                state,
-                last=last,
-                turn=None,
-                runner=None,
-                paused=None,
-                question=None,
-                calls=(),
-                model_calls=0,
-            )
+            return _ended(state, last)
+        case None:
+            return _bodiless(state, event)
         case _:
             return replace(state, last=last)
+
+
+def _bodiless(state: TurnState, event: Event) -> TurnState:
+    """An event whose body is gone does what its kind alone says (docs/format.md#redaction)."""
+    last = event.id
+    match event.header.kind:
+        case "input":
+            return replace(state, last=last, unseen=(*state.unseen, last))
+        case "model_outcome":
+            return replace(state, last=last, model=None, model_issuer=None, model_runner=None)
+        case "tool_outcome":
+            started = next((call.key for call in state.calls if call.state == "started"), None)
+            if started is None:
+                return replace(state, last=last)
+            return _put(state, last, started, state_="done")
+        case "turn_ended":
+            return _ended(state, last)
+        case _:
+            return replace(state, last=last)
+
+
+def _ended(state: TurnState, last: EventId) -> TurnState:
+    return replace(
+        state,
+        last=last,
+        turn=None,
+        runner=None,
+        paused=None,
+        question=None,
+        calls=(),
+        model_calls=0,
+    )
 
 
 def _taken(state: TurnState, last: EventId, body: TurnTaken) -> TurnState:

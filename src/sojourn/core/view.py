@@ -48,6 +48,7 @@ TWO_EDITS: Final = (
     "The working memory was edited in two places, neither knowing of the other. Both texts are "
     "kept in it. These are the earlier one and the later one:"
 )
+GONE: Final = "[The content of this {what} is gone: it was redacted, or lost.]"
 HAND_EDIT: Final = "The working memory was edited by hand. It now reads:"
 
 
@@ -143,6 +144,7 @@ class Transcript:
         self._at = -1
         self._of_strands: list[_Strand] = []
         self._where: dict[CallKey, tuple[int, int]] = {}
+        self._started: dict[int, CallKey] = {}
         self._answered: dict[CallKey, tuple[int, int]] = {}
         self._unseen: set[CallKey] = set()
 
@@ -177,6 +179,7 @@ class Transcript:
                 self._returned(event.id, body)
             case ToolIntent():
                 self._update(body.call, started=True, replay=body.replay)
+                self._started[self._at] = body.call
             case ModelOutcome():
                 self._replied(event.id, body)
             case ModelIntent():
@@ -200,6 +203,8 @@ class Transcript:
                 self._blocks.add(Notice(event=event.id, text=text))
             case TurnEnded():
                 self._end_block(at)
+            case None:
+                self._bodiless(event)
             case _:
                 pass
 
@@ -215,6 +220,32 @@ class Transcript:
         self._blocks.end(strand)
         seq = self.strands.tips[strand].header.seq
         self._of_strands[strand] = replace(self._of_strands[strand], whole=seq)
+
+    def _bodiless(self, event: Event) -> None:
+        """What the model is told of an event whose body is gone; a call keeps its answer."""
+        match event.header.kind:
+            case "input":
+                gone = (TextPart(text=GONE.format(what="message")),)
+                self._blocks.add(Said(event=event.id, author="", parts=gone))
+            case "model_outcome":
+                self._blocks.add(Notice(event=event.id, text=GONE.format(what="reply")))
+            case "tool_outcome":
+                self._answered_without_body(event)
+            case "turn_ended":
+                self._end_block(self._at)
+            case _:
+                return
+
+    def _answered_without_body(self, event: Event) -> None:
+        """The call that this strand started last has its answer, whatever it said."""
+        key = self._started.get(self._at)
+        call = None if key is None else self._call(key)
+        if call is None or call.result is not None:
+            return
+        gone = (TextPart(text=GONE.format(what="result")),)
+        self._put(call.key, replace(call, result=Result(event=event.id, status="done", parts=gone)))
+        self._answered[call.key] = (self._at, event.header.seq)
+        self._unseen.add(call.key)
 
     def prompt(self, *, system: Text, memory: str) -> Prompt:
         """What to render now; `memory` is the text of `first_memory`.

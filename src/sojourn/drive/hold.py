@@ -17,7 +17,7 @@ from sojourn.core.turn_state import TurnState, evolve
 from sojourn.core.view import Prompt, Transcript
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
-from sojourn.drive.reading import Folded
+from sojourn.drive.reading import Folded, read_blobs
 from sojourn.errors import FormatError, NotFoundError, SojournError, StorageError
 from sojourn.format import layout, manifest
 from sojourn.format.blob import ref
@@ -87,6 +87,9 @@ class Hold:
         self._time = ""
         self._dropped: SojournError | None = None
         self._clean_at = -1
+        self._over = False
+        self._redacted = ending.redacted_blobs
+        self._gone = ending.redacted_blobs | ending.lost_blobs
 
     @property
     def configured(self) -> EventId:
@@ -201,7 +204,7 @@ class Hold:
         try:
             self._ports.lock.check(self.capsule)
             if self._blobs:
-                await self._store.put_blobs(self._blobs)
+                await self._store.put_blobs(self._kept())
             await self._store.append(epoch=self._record.epoch, expected=self._tip, data=data)
         except SojournError as error:
             self._dropped = error
@@ -213,6 +216,24 @@ class Hold:
             self._observer.event(line.event)
         if self._notes_written != self.memory.digest:
             await self._write_notes()
+
+    async def hand_over(self) -> bytes:
+        """The drafted lines, for a log that takes this one's place; the hold is over then.
+
+        Their blobs are durable on return. Raises: StorageError.
+        """
+        self.check()
+        data = b"".join([line.data for line in self._drafts])
+        try:
+            await self._store.put_blobs(self._kept())
+        finally:
+            self._drafts, self._blobs = [], {}
+            self._over = True
+        return data
+
+    def _kept(self) -> dict[BlobId, bytes]:
+        """The blobs of the drafts but for those that were redacted: no writer brings them back."""
+        return {blob: data for blob, data in self._blobs.items() if blob not in self._redacted}
 
     async def _write_notes(self) -> None:
         """Bring `working_memory.md` up to the log; an edit by hand that came between is kept.
@@ -242,6 +263,8 @@ class Hold:
 
     async def refresh(self) -> None:
         """Write the live manifest and then the ledger's tip, unless both are as they should be."""
+        if self._over:
+            return
         await self.commit()
         if self._clean_at == self._tip.length and not self._projections:
             return
@@ -301,13 +324,15 @@ class Hold:
         system: Text = "" if configured is None else configured[1].system
         memory = self.text(self.transcript.first_memory)
         prompt = self.transcript.prompt(system=system, memory=memory)
-        return prompt, {blob: self._store.read_blob(blob) for blob in blobs_needed(prompt)}
+        return prompt, read_blobs(self._store, blobs_needed(prompt), gone=self._gone)
 
     def text(self, text: Text) -> str:
         """The whole string, read from its blob when it is one."""
         if isinstance(text, str):
             return text
-        data = self._blobs.get(text.sha256) or self._store.read_blob(text.sha256)
+        data = self._blobs.get(text.sha256)
+        if data is None:
+            data = read_blobs(self._store, (text.sha256,), gone=self._gone)[text.sha256]
         return data.decode("utf-8", "replace")
 
     def blob(self, ref: BlobRef) -> bytes | None:
@@ -340,11 +365,11 @@ class Hold:
 
     def check(self) -> None:
         """Raises: StorageError `hold_dropped` after a failed write."""
-        if self._dropped is not None:
+        if self._dropped is not None or self._over:
             raise StorageError(
                 "this process let go of the capsule after a failed write",
                 code="hold_dropped",
-                state=self._dropped.message,
+                state="" if self._dropped is None else self._dropped.message,
                 hint="Open the capsule again; what is on disk is the truth.",
             )
 

@@ -59,7 +59,30 @@ class Maker(Protocol):
         ...
 
 
-class Merger(Protocol):
+class Rewriter(Protocol):
+    """Puts another log in the place of a capsule's log (docs/protocol.md#rewrite)."""
+
+    def stage(self, pieces: Iterable[bytes]) -> None:
+        """Write a log beside the log, durable on return. Raises: StorageError."""
+        ...
+
+    def install(self) -> None:
+        """The staged log takes the place of the log, durable on return. Raises: StorageError."""
+        ...
+
+    def discard(self, blobs: Collection[BlobId]) -> int:
+        """These blobs are not there any more, durable on return; how many were.
+
+        Raises: StorageError.
+        """
+        ...
+
+    def drop(self) -> None:
+        """Leave nothing behind of what was staged and not installed."""
+        ...
+
+
+class Merger(Rewriter, Protocol):
     """Brings another capsule's blobs and the merged log into a capsule (docs/protocol.md#merge)."""
 
     def lacking(self, without: Collection[BlobId]) -> tuple[BlobId, ...]:
@@ -73,27 +96,8 @@ class Merger(Protocol):
         """
         ...
 
-    def stage(self, pieces: Iterable[bytes]) -> None:
-        """Write a log beside the log, durable on return. Raises: StorageError."""
-        ...
-
     def staged(self) -> Iterator[bytes]:
         """The bytes of the staged log as they lie there."""
-        ...
-
-    def install(self) -> None:
-        """The staged log takes the place of the log, durable on return. Raises: StorageError."""
-        ...
-
-    def discard(self, blobs: Collection[BlobId]) -> None:
-        """Blobs that were redacted are not there any more, durable on return.
-
-        Raises: StorageError.
-        """
-        ...
-
-    def drop(self) -> None:
-        """Leave nothing behind of what was staged and not installed."""
         ...
 
 
@@ -119,6 +123,7 @@ class Ports:
     boot: str
     store_at: Callable[[str], Store]
     merger_at: Callable[[str, str], Merger]
+    rewriter_at: Callable[[str], Rewriter]
     sandbox_for: Callable[[CapsuleId], Sandbox]
     workspace_at: Callable[[CapsuleId, str, str], Workspace]
     network_at: Callable[[str], str | None]

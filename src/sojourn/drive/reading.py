@@ -3,7 +3,7 @@
 The same reading serves looking and holding, so nobody sees another log than the one that runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sojourn.core.strands import ChainKey
@@ -20,11 +20,11 @@ from sojourn.format.manifest import Manifest, access, check, known, load
 from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot_fold import Snapshots
 from sojourn.format.timeline_read import Damage, Ending, Known, Reader
-from sojourn.format.working_memory import Fold, add
-from sojourn.ids import CapsuleId, Epoch, EventId, MachineId
+from sojourn.format.working_memory import Fold, add, hide
+from sojourn.ids import BlobId, CapsuleId, Epoch, EventId, MachineId
 from sojourn.ports import Store
 
-KEPT = frozenset((Memory, EnvironmentChanged, Snapshotted))
+KEPT = frozenset((Memory, EnvironmentChanged, Snapshotted, type(None)))
 """Bodies that are folded here."""
 
 TAIL_CODES = ("log_shorter", "log_replaced")
@@ -168,6 +168,8 @@ class Folding:
             self._environments[at] = body
         elif isinstance(body, Snapshotted):
             self.snapshots.add(event.id, body)
+        elif event.header.kind == "memory":
+            self.memory = hide(self.memory)
 
     def environment(self, own: ChainKey | None) -> EnvironmentChanged | None:
         """The files of `environment/` as the own chain knows them; without one, who counts most."""
@@ -187,6 +189,23 @@ def blob_or_none(store: Store, ref: BlobRef) -> bytes | None:
         return store.read_blob(ref.sha256)
     except FormatError:
         return None
+
+
+GONE = b"[This content is gone: it was redacted, or lost and recorded as lost.]"
+"""What stands for a blob whose absence the log accounts for."""
+
+
+def read_blobs(
+    store: Store, blobs: Iterable[BlobId], *, gone: Collection[BlobId]
+) -> dict[BlobId, bytes]:
+    """The verified bytes of each; those of `gone` that are not there are words that say so.
+
+    Raises: FormatError `blob_missing` or `blob_altered`.
+    """
+    return {
+        blob: GONE if blob in gone and not store.has_blob(blob) else store.read_blob(blob)
+        for blob in blobs
+    }
 
 
 SPLITS = ("equivocation", "divergence")

@@ -100,18 +100,19 @@ class Redacted(Body, frozen=True, kw_only=True, gc=False):
 
 
 class Repaired(Body, frozen=True, kw_only=True, gc=False):
-    """Bytes that could not be read were set aside as `blob`: `code` is what was wrong with them.
+    """Bytes that were not those that had been written were set aside as `blob`, null for none.
 
-    They stood for the events `first` to `last` of a chain, where that is known: exactly this gap is
-    accepted (docs/format.md#repair).
+    `code` is what was wrong. They stood for the events `first` to `last` of a chain, where that is
+    known, or for the blobs `lost`: exactly this is accepted (docs/format.md#repair).
     """
 
-    blob: BlobRef
     code: str
+    blob: BlobRef | None = None
     machine: MachineId | None = None
     incarnation: Incarnation | None = None
     first: AnySeq | None = None
     last: AnySeq | None = None
+    lost: tuple[Digest, ...] = ()
 
 
 CapsuleBody: TypeAlias = Forked | Claimed | Snapshotted | Restored | Sealed | Redacted | Repaired

@@ -4,14 +4,14 @@ docs/format.md#chains, #order and #damage are the specification. `find` looks an
 `add` takes note.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, cast
 
 from sojourn.format import layout
 from sojourn.format.body import Head
-from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
+from sojourn.format.capsule_kinds import Claimed, Forked, Redacted, Repaired, Sealed
+from sojourn.format.chain_ids import KEPT, ChainIds
 from sojourn.format.event import IDENTITY_KINDS, Created, Event, ModelIntent, TurnTaken, Unknown
 from sojourn.format.failures import Code
 from sojourn.format.line import Bad
@@ -19,20 +19,17 @@ from sojourn.ids import CapsuleId, Clock, Epoch, EventId, Incarnation, MachineId
 
 ChainKey: TypeAlias = tuple[MachineId, Incarnation]
 
-KEPT = 16
-"""Bytes that are kept of each id, so that the ids of a log of a gigabyte fit into memory."""
-
 HEADED: Final = (TurnTaken, ModelIntent, Forked, Claimed, Sealed, Unknown)
 """Bodies that may name heads."""
 
-NOTED: Final = frozenset((*HEADED, Created))
-"""These, and those that may give a capsule its id."""
+PARDONING: Final = frozenset((Redacted, Repaired, Claimed))
+"""Bodies that account for failures of other lines (docs/format.md#pardons)."""
+
+NOTED: Final = frozenset((*HEADED, Created, *PARDONING))
+"""Bodies that need a closer look: these, and those that may give a capsule its id."""
 
 FIRST_KINDS: Final = frozenset((*IDENTITY_KINDS, "claimed"))
 """Kinds that stand first in their chain only: they say of which capsule it is."""
-
-FRESH = 1024
-"""How many ids are packed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,46 +56,6 @@ class _Tip:
     clock: Clock
 
 
-class _Ids:
-    """The ids of a chain by seq, in runs without a hole."""
-
-    def __init__(self) -> None:
-        self._starts = [0]
-        self._runs = [bytearray()]
-        self._fresh: list[EventId] = []
-
-    def add(self, seq: int, event: EventId) -> None:
-        """Keep the id; one that is there stays."""
-        following = self._starts[-1] + len(self._runs[-1]) // KEPT + len(self._fresh)
-        if seq < following:
-            return
-        if seq > following:
-            self._pack()
-            self._starts.append(seq)
-            self._runs.append(bytearray())
-        self.extend([event])
-
-    def extend(self, events: list[EventId]) -> None:
-        """Keep the ids that follow the last one."""
-        self._fresh += events
-        if len(self._fresh) >= FRESH:
-            self._pack()
-
-    def _pack(self) -> None:
-        packed = "".join([event[: 2 * KEPT] for event in self._fresh])
-        self._runs[-1] += bytes.fromhex(packed)
-        self._fresh.clear()
-
-    def get(self, seq: int) -> str | None:
-        """The beginning of the id with this seq, None when it is not known."""
-        self._pack()
-        at = bisect_right(self._starts, seq) - 1
-        if at < 0:
-            return None
-        offset = (seq - self._starts[at]) * KEPT
-        return self._runs[at][offset : offset + KEPT].hex() or None
-
-
 @dataclass(slots=True)
 class _Chain:
     """`tip` is the end with the highest seq; `others` the ends of its other sides, if any."""
@@ -106,7 +63,7 @@ class _Chain:
     tip: _Tip
     capsule: CapsuleId
     others: dict[EventId, _Tip] = field(default_factory=dict[EventId, _Tip])
-    ids: _Ids = field(default_factory=_Ids)
+    ids: ChainIds = field(default_factory=ChainIds)
     unreadable: int = 0
 
     def continued_by(self, event: Event) -> _Tip | None:
@@ -148,7 +105,7 @@ class Chains:
         self._highest: Event | None = None
         self._current: _Chain | None = None
         self._unreadable = 0
-        self._gap = False
+        self.gap = False
         self.last: Event | None = None
         self.identities: list[EventId] = []
 
@@ -231,7 +188,7 @@ class Chains:
             chain.extend(tip, event, code)
         chain.ids.add(header.seq, event.id)
         chain.unreadable = -1 if doubtful else self._unreadable
-        self._gap = self._gap or code == "chain_gap"
+        self.gap = self.gap or code == "chain_gap"
         self._epochs.setdefault((chain.capsule, header.epoch), key)
         self.last, self._current = event, chain
         if header.kind in IDENTITY_KINDS:
@@ -278,12 +235,15 @@ class Chains:
         return taken
 
     def _is_plain(self, event: Event) -> bool:
-        if event.header.kind in FIRST_KINDS:
+        if event.header.kind in FIRST_KINDS or type(event.body) in PARDONING:
             return False
         return not _heads(event) or self._find_in_heads(event) is None
 
-    def find(self, event: Event) -> Code | None:
-        """What is wrong with the event's place: the first that docs/format.md#damage lists."""
+    def find(self, event: Event, *, loose: bool = False) -> Code | None:
+        """What is wrong with the event's place: the first that docs/format.md#damage lists.
+
+        `loose`: as after a gap, where `prev` and `batch` may be any.
+        """
         chain = self._chains.get((event.header.machine, event.header.incarnation))
         if chain is not None and chain.has(event):
             return "duplicate_event"
@@ -292,10 +252,11 @@ class Chains:
         if code is not None:
             return code
         if chain is None:
-            before, loose = None, self._unreadable > 0
+            before, loose = None, loose or self._unreadable > 0
             code = None if loose else _find_start(event)
         else:
-            before, loose = chain.continued_by(event), self._unreadable > chain.unreadable
+            loose = loose or self._unreadable > chain.unreadable
+            before = chain.continued_by(event)
             code = None if before is not None else _find_break(event, chain, loose=loose)
             before = before or chain.tip
         if code is not None:
@@ -319,6 +280,35 @@ class Chains:
             origin = body.parent if isinstance(body, Forked) else body.capsule
             return None if origin in self.identities else "identity_unknown"
         return None
+
+    def gap_before(self, event: Event) -> tuple[ChainKey, int, int]:
+        """The places between the event and the one before it in its chain."""
+        key = (event.header.machine, event.header.incarnation)
+        first = min(self.next_seq(key), event.header.seq)
+        return key, first, event.header.seq - 1
+
+    def unknown_heads(self, event: Event) -> tuple[Head, ...]:
+        """The heads that no event is known for; none when one is known to be another event."""
+        unknown: list[Head] = []
+        for head in _heads(event):
+            chain = self._chains.get((head.machine, head.incarnation))
+            known = None if chain is None else chain.ids.get(head.seq)
+            if known is None:
+                unknown.append(head)
+            elif chain is not None and not chain.others and known != head.id[: 2 * KEPT]:
+                return ()
+        return tuple(unknown)
+
+    def rival(self, event: Event) -> ChainKey | None:
+        """The chain of the same capsule that has the event's epoch already."""
+        chain = self._chains.get((event.header.machine, event.header.incarnation))
+        capsule = self._capsule_of(event) if chain is None else chain.capsule
+        return self._epochs.get((capsule, event.header.epoch))
+
+    def tip(self, event: Event) -> EventId | None:
+        """The event with the highest seq of the event's chain."""
+        chain = self._chains.get((event.header.machine, event.header.incarnation))
+        return None if chain is None else chain.tip.id
 
     def _find_claim(self, event: Event, before: _Tip | None, *, loose: bool) -> Code | None:
         header = event.header
@@ -350,7 +340,7 @@ class Chains:
             chain = self._chains.get((head.machine, head.incarnation))
             known = None if chain is None else chain.ids.get(head.seq)
             if known is None:
-                if not (self._unreadable or self._gap):
+                if not self._unreadable:
                     return "head_unknown"
             elif chain is not None and not chain.others and known != head.id[: 2 * KEPT]:
                 return "head_unknown"

@@ -6,81 +6,17 @@ One reader for opening, looking, moving and verifying. Bytes are pushed in, memo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, Protocol, TypeAlias
+from typing import TypeAlias
 
 from sojourn.format import layout
 from sojourn.format.body import Head
-from sojourn.format.chains import ChainEnd, ChainKey, Chains
+from sojourn.format.chains import PARDONING, ChainEnd, ChainKey, Chains
+from sojourn.format.damage import TEARABLE, Damage, Digest, Known, Torn
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, say, stops_running
 from sojourn.format.line import Bad, LineReader, ReadBlob, split
-from sojourn.ids import CapsuleId, Clock, Epoch, EventId
-
-TEARABLE: Final[frozenset[Code]] = frozenset(
-    (
-        "line_too_long",
-        "nul_bytes",
-        "not_utf8",
-        "bom",
-        "too_deep",
-        "not_json",
-        "glued_lines",
-        "number_out_of_range",
-        "lone_surrogate",
-        "duplicate_key",
-        "line_malformed",
-        "header_malformed",
-        "body_altered",
-        "chain_gap",
-    )
-)
-"""What a crash of the machine can do to a line of the last append."""
-
-
-class Digest(Protocol):
-    """A running sha256, as hashlib has it."""
-
-    def update(self, data: bytes, /) -> None: ...
-
-    def copy(self) -> "Digest": ...
-
-    def hexdigest(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What somebody knows of the log's first `length` bytes; None where nothing is known.
-
-    `last` is the id of the event that ends there, `heads` those of all chains, sorted, `sha256`
-    the digest of the bytes.
-    """
-
-    length: int
-    last: EventId | None = None
-    heads: tuple[Head, ...] | None = None
-    sha256: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
-    """What is wrong with a line: from 1, or 0 for the whole file; `offset`, `length` in bytes."""
-
-    code: Code
-    line: int
-    offset: int
-    length: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Torn:
-    """The end of the log that a crash left unfinished: it is no damage, opening cuts it off."""
-
-    line: int
-    offset: int
-    length: int
-    reason: Code
-
+from sojourn.format.pardons import BODILESS, PARDONABLE, Pardons, Waiting, waiting_for
+from sojourn.ids import BlobId, CapsuleId, Clock, Epoch, EventId
 
 Item: TypeAlias = Event | Damage
 
@@ -92,7 +28,8 @@ class Ending:
     `rest` is what only the end could decide, to be taken like what `feed` gave, `rest_lines` the
     line of each, 0 for the whole file. `length` is that of the log without a torn tail and without
     a last line that has no end, `digest` runs over it. `damages` are the first 1,000 of `damaged`,
-    `sides` the heads of all sides of all chains, `epochs` the highest of each capsule.
+    `sides` the heads of all sides of all chains, `epochs` the highest of each capsule. What other
+    lines account for is no damage; `redacted`, `redacted_blobs`, `lost_blobs` are what they name.
     """
 
     rest: tuple[Item, ...]
@@ -112,6 +49,9 @@ class Ending:
     damages: tuple[Damage, ...]
     damaged: int
     run_allowed: bool
+    redacted: frozenset[EventId]
+    redacted_blobs: frozenset[BlobId]
+    lost_blobs: frozenset[BlobId]
 
 
 @dataclass(slots=True)
@@ -128,12 +68,15 @@ class Reader:
     """Takes a log in chunks and gives its events and damages in the order of the lines.
 
     `known` is what manifest and ledger know of it; `read_blob` is asked only for bodies that lie
-    in a blob whole. The `Damage` of a line stands before its event, where there is one.
+    in a blob whole. The `Damage` of a line stands before its event, where there is one; one that
+    another line may account for comes with the end, when nothing did.
     """
 
     def __init__(self, *, known: Sequence[Known] = (), read_blob: ReadBlob) -> None:
         self._line_reader = LineReader(read_blob)
         self._chains = Chains()
+        self._pardons = Pardons()
+        self._null: Waiting | None = None
         self._known = tuple(known)
         self._floor = max((mark.length for mark in known), default=0)
         self._marks = sorted({mark.length for mark in known})
@@ -187,6 +130,7 @@ class Reader:
             length = len(self._tail) + self._skipped
             if torn is None and length:
                 self._damage("line_unended", line=self._lines + 1, length=length)
+        self._decide()
         self._check_marks()
         numbers, rest = self._give()
         return Ending(
@@ -204,9 +148,12 @@ class Reader:
             identities=tuple(self._chains.identities),
             digest=self._sound if self._skipped else self._digest,
             torn=torn,
-            damages=tuple(self._damages),
+            damages=tuple(sorted(self._damages, key=lambda damage: damage.line or 1 << 53)),
             damaged=self._damaged,
             run_allowed=self._run_allowed,
+            redacted=frozenset(self._pardons.redacted),
+            redacted_blobs=frozenset(self._pardons.redacted_blobs),
+            lost_blobs=frozenset(self._pardons.lost_blobs),
         )
 
     def _give(self) -> tuple[list[int], list[Item]]:
@@ -261,18 +208,71 @@ class Reader:
         if hold and code in TEARABLE and self._hold(line, result, code):
             return
         length = len(line) + 1
-        if code is not None:
-            self._damage(code, line=self._lines + 1, length=length, detail=detail)
         if event is None:
+            if code is not None:
+                self._damage(code, line=self._lines + 1, length=length, detail=detail)
             self._chains.add_unreadable()
         else:
-            self._chains.add(event, self._chains.find(event) if bad else code, doubtful=bad)
+            place = self._chains.find(event) if bad else code
+            null = self._null_before(event, code)
+            if code is not None and (code in PARDONABLE or null is not None):
+                self._wait(event, code, place, detail, length=length, null=null)
+            elif code is not None:
+                self._damage(code, line=self._lines + 1, length=length, detail=detail)
+            if type(event.body) in PARDONING and code != "duplicate_event":
+                self._pardons.note(event, self._chains.sides())
+            self._chains.add(event, place, doubtful=bad and code not in BODILESS)
         self._lines += 1
         self._offset += length
-        if event is not None and not bad and code != "duplicate_event":
+        whole = not bad or code in BODILESS
+        if event is not None and whole and code != "duplicate_event":
             self._found.append(event)
             self._numbers.append(self._lines)
             self._events += 1
+
+    def _null_before(self, event: Event, code: Code | None) -> Waiting | None:
+        """The null body before an event that does not continue it: its header may be wrong."""
+        broken = code in ("chain_gap", "chain_broken")
+        null = self._null
+        return null if broken and null and null.event_id == self._chains.tip(event) else None
+
+    def _wait(
+        self,
+        event: Event,
+        code: Code,
+        place: Code | None,
+        detail: str,
+        *,
+        length: int,
+        null: Waiting | None,
+    ) -> None:
+        """Keep a failure until the end, with what else is wrong should it be pardoned."""
+        first = last = self._waiting(event, code, detail, length=length)
+        first.after = null
+        if code in BODILESS:
+            self._null = first
+            if place is not None:
+                first.then = last = self._waiting(event, place, "", length=length)
+        if last.damage.code == "chain_gap":
+            further = self._chains.find(event, loose=True)
+            last.then = further and self._waiting(event, further, "", length=length)
+        self._pardons.wait(first)
+        if self._pardons.full:
+            self._decide()
+
+    def _waiting(self, event: Event, code: Code, detail: str, *, length: int) -> Waiting:
+        damage = Damage(
+            code=code,
+            line=self._lines + 1,
+            offset=self._offset,
+            length=length,
+            message=say(code, detail),
+        )
+        return waiting_for(event, damage, self._chains, blob=detail)
+
+    def _decide(self) -> None:
+        for damage in self._pardons.decide():
+            self._report(damage)
 
     def _hold(self, line: bytes, result: Event | Bad, code: Code) -> bool:
         held = _Held(reason=code, lines=[line], size=len(line) + 1, batch=None)
@@ -389,10 +389,12 @@ class Reader:
 
     def _damage(self, code: Code, *, line: int, length: int, detail: str = "") -> None:
         at, message = self._offset if line else 0, say(code, detail)
-        damage = Damage(code=code, line=line, offset=at, length=length, message=message)
+        self._report(Damage(code=code, line=line, offset=at, length=length, message=message))
+
+    def _report(self, damage: Damage) -> None:
         self._found.append(damage)
-        self._numbers.append(line)
+        self._numbers.append(damage.line)
         self._damaged += 1
         if len(self._damages) < layout.MAX_DAMAGES:
             self._damages.append(damage)
-        self._run_allowed = self._run_allowed and not stops_running(code)
+        self._run_allowed = self._run_allowed and not stops_running(damage.code)

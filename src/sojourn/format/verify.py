@@ -3,8 +3,9 @@
 The caller gives the bytes through `CapsuleFiles`; memory stays bounded however long the log is.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import Protocol, cast
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
 
 from sojourn.errors import FormatError
 from sojourn.format import blob, layout, manifest, seal
@@ -105,12 +106,30 @@ def _check_log(
         yield from items.check(*reader.numbered(chunk))
     ending = reader.finish(same_boot=same_boot)
     identities += ending.identities
-    last = sum(number > 0 for number in ending.rest_lines)
+    whole = [number == 0 for number in ending.rest_lines].count(True)
+    last = len(ending.rest) - whole
     yield from items.check(ending.rest_lines[:last], ending.rest[:last])
+    yield from items.give(ending.redacted_blobs | ending.lost_blobs)
     if ending.torn is not None:
         yield finding("torn_tail", layout.TIMELINE, ending.torn.line, ending.torn.reason)
-    yield from items.check(ending.rest_lines[last:], ending.rest[last:])
+    for item in ending.rest[last:]:
+        if isinstance(item, Damage):
+            yield _in_log(item)
     return items.last
+
+
+MAX_KEPT: Final = 1 << 16
+"""Failures of the log that are put into the order of its lines; more follow as they come."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A failure of a line, the first of it first; `blob` is the one that is missing, if any."""
+
+    line: int
+    later: bool
+    finding: Finding
+    blob: BlobId | None = None
 
 
 class _Items:
@@ -121,42 +140,59 @@ class _Items:
         self._contents = contents
         self._reported: set[BlobId] = set()
         self.last: Event | None = None
+        self._kept: list[_Kept] = []
 
     def check(self, numbers: Iterable[int], items: Iterable[Item]) -> Iterator[Finding]:
+        """Take in what the reader gives; failures are kept, since later lines may pardon them."""
         for line, item in zip(numbers, items, strict=True):
             if isinstance(item, Damage):
-                yield Finding(
-                    code=item.code, file=layout.TIMELINE, line=line or None, message=item.message
-                )
+                self._kept.append(_Kept(line, False, _in_log(item)))
                 continue
             self.last = item
             refs = blob.refs(item.body)
             for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)) if refs else ():
-                yield from self._check_blob(ref.sha256, ref.size, line)
+                self._check_blob(ref.sha256, ref.size, line)
             if self._contents and isinstance(item.body, Snapshotted):
-                yield from self._check_contents(item.body, line)
+                self._check_contents(item.body, line)
+        if len(self._kept) >= MAX_KEPT:
+            yield from self.give(frozenset())
 
-    def _check_blob(self, name: BlobId, wanted: int, line: int) -> Iterator[Finding]:
+    def give(self, gone: Collection[BlobId]) -> Iterator[Finding]:
+        """What was kept, in the order of the lines, but for blobs whose absence is pardoned."""
+        kept, self._kept = self._kept, []
+        for one in sorted(kept, key=lambda one: (one.line, one.later)):
+            if one.blob is None or one.blob not in gone:
+                yield one.finding
+
+    def _check_blob(self, name: BlobId, wanted: int, line: int) -> None:
         size = self.files.size(layout.blob_path(name))
         if size != wanted and name not in self._reported:
             self._reported.add(name)
             code: Code = "blob_missing" if size is None else "blob_size"
-            yield finding(code, layout.TIMELINE, line, name)
+            found = finding(code, layout.TIMELINE, line, name)
+            self._kept.append(_Kept(line, True, found, name if size is None else None))
 
-    def _check_contents(self, body: Snapshotted, line: int) -> Iterator[Finding]:
+    def _check_contents(self, body: Snapshotted, line: int) -> None:
         """The blobs that a snapshot's delta names; a delta that is no blob was reported."""
         try:
             changed = delta_of(body, self.read_blob).changed
         except FormatError as error:
             if error.code not in ("blob_missing", "blob_size", "blob_altered"):
-                yield finding(cast(Code, error.code), layout.TIMELINE, line, error.message)
+                found = finding(cast(Code, error.code), layout.TIMELINE, line, error.message)
+                self._kept.append(_Kept(line, True, found))
             return
         for entry in changed:
             if entry.sha256 is not None and entry.size is not None:
-                yield from self._check_blob(BlobId(entry.sha256), entry.size, line)
+                self._check_blob(BlobId(entry.sha256), entry.size, line)
 
     def read_blob(self, ref: BlobRef) -> bytes | None:
         return self.files.read(layout.blob_path(ref.sha256), ref.size)
+
+
+def _in_log(damage: Damage) -> Finding:
+    return Finding(
+        code=damage.code, file=layout.TIMELINE, line=damage.line or None, message=damage.message
+    )
 
 
 def _check_files(files: CapsuleFiles, listed: Mapping[str, FileMark]) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """The agent's notes as the memory events make them (docs/format.md#memory)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
@@ -32,6 +32,7 @@ class Version:
 class Fold:
     """The notes after some events: more than one of `versions` when edits were concurrent.
 
+    `hidden`: the text after was redacted, so an edit of a text that is not known was of that one.
     `text` has all of them. `earlier` holds the digests of the texts before and of each edit, the
     empty one too, in sets whose sizes fall: so adding some copies few, however many there were.
     """
@@ -41,6 +42,7 @@ class Fold:
     versions: tuple[Version, ...] = (Version(),)
     earlier: tuple[frozenset[BlobId], ...] = ()
     written: bool = False
+    hidden: bool = False
 
 
 MAX_EDIT: Final = 256 * layout.KIB
@@ -72,6 +74,8 @@ def _versions(fold: Fold, before: BlobId | None, new: Version) -> tuple[Version,
     """What an edit of the text `before` leaves: it takes the place of what it was made of."""
     if before == fold.digest or (before is None and not fold.written):
         return (new,)
+    if fold.hidden and len(fold.versions) == 1 and not _knows(fold, before):
+        return (new,)
     known = [version.digest for version in fold.versions]
     if new.digest == fold.digest or (new.digest in known and before not in known):
         return fold.versions
@@ -79,6 +83,15 @@ def _versions(fold: Fold, before: BlobId | None, new: Version) -> tuple[Version,
         return (*fold.versions, new)
     kept = [new if version.digest == before else version for version in fold.versions]
     return tuple({version.digest: version for version in kept}.values())
+
+
+def hide(fold: Fold) -> Fold:
+    """The fold after an edit whose text was redacted: the text is the one before it."""
+    return replace(fold, hidden=True)
+
+
+def _knows(fold: Fold, digest: BlobId | None) -> bool:
+    return digest is None or any(digest in some for some in fold.earlier)
 
 
 def join(ours: str, theirs: str) -> str:

@@ -3,30 +3,28 @@
 Everything is streamed: neither a blob nor a log is ever whole in memory.
 """
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
-from sojourn.errors import FormatError, StorageError
+from sojourn.errors import FormatError
 from sojourn.format import layout
 from sojourn.ids import BlobId
 from sojourn.store.disk import Disk
 from sojourn.store.durable import chunks, durable_write, open_temporary, reading, write_whole
+from sojourn.store.rewriting import FolderRewriter
 
 AT_ONCE: Final = 256
 """How many new blobs share one sync."""
 
 
-class FolderMerger:
+class FolderMerger(FolderRewriter):
     """The `Merger` port for two folders, both given absolute; only under the capsule's lock."""
 
     def __init__(self, folder: str, source: str, *, disk: Disk) -> None:
-        self._folder = folder
+        super().__init__(folder, disk=disk)
         self._source = source
-        self._disk = disk
-        self._staged: str | None = None
 
     def lacking(self, without: Collection[BlobId]) -> tuple[BlobId, ...]:
         """Blobs that the source has and the folder lacks, but for those, sorted."""
@@ -52,18 +50,6 @@ class FolderMerger:
             self._disk.sync_folder(f"{self._folder}/{layout.BLOBS}")
         progress(len(names), len(names))
 
-    def stage(self, pieces: Iterable[bytes]) -> None:
-        """Write a log beside the log, durable on return. Raises: StorageError."""
-        path = f"{self._folder}/{layout.TIMELINE}"
-        with durable_write(path):
-            self._staged, handle = open_temporary(self._disk, path)
-            try:
-                for piece in pieces:
-                    write_whole(self._disk, handle, piece)
-                self._disk.sync(handle)
-            finally:
-                self._disk.close(handle)
-
     def staged(self) -> Iterator[bytes]:
         """The bytes of the staged log, as they lie there."""
         path = self._staged
@@ -75,33 +61,6 @@ class FolderMerger:
                 yield from chunks(self._disk, handle)
             finally:
                 self._disk.close(handle)
-
-    def install(self) -> None:
-        """Put the staged log in the place of the log, durable on return. Raises: StorageError."""
-        path, staged = f"{self._folder}/{layout.TIMELINE}", self._staged
-        if staged is None:
-            raise StorageError("no log was staged", code="storage_failed", file=path)
-        with durable_write(path):
-            self._disk.rename(staged, path)
-            self._staged = None
-            self._disk.sync_folder(os.path.dirname(path))
-
-    def discard(self, blobs: Collection[BlobId]) -> None:
-        """Remove blobs that were redacted, durable on return. Raises: StorageError."""
-        paths = [f"{self._folder}/{layout.blob_path(blob)}" for blob in sorted(blobs)]
-        with durable_write(f"{self._folder}/{layout.BLOBS}"):
-            there = [path for path in paths if self._disk.stat_path(path) is not None]
-            for path in there:
-                self._disk.unlink(path)
-            if there:
-                self._disk.sync_folder(f"{self._folder}/{layout.BLOBS}")
-
-    def drop(self) -> None:
-        """Leave nothing behind of what was staged and not installed."""
-        if self._staged is not None:
-            with suppress(OSError):
-                self._disk.unlink(self._staged)
-            self._staged = None
 
     def _copy_some(self, names: Iterable[BlobId]) -> None:
         made: list[tuple[str, str]] = []
