@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from core.stories import Story, heads_of_log, place_of, started, states_of, told
 from core.worlds import turn, worlds
-from sojourn.core.told import TWO_EDITS, UNSYNCED
 from sojourn.core.turn import Take
 from sojourn.core.turn_states import RECENT
-from sojourn.core.view import Entry, Notice, Replied, Said
+from sojourn.core.view import TWO_EDITS, UNSYNCED, Entry, Notice, Replied, Said
 from sojourn.format.event import CallStatus, Configured, Event, Memory, Settled, ToolOutcome
 from sojourn.format.parts import TextPart
 from sojourn.format.working_memory import digest_of

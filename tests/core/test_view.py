@@ -5,9 +5,8 @@ from typing import Literal
 import pytest
 
 from core.stories import Story, started
-from sojourn.core.told import HAND_EDIT, UNSYNCED
 from sojourn.core.turn import Decide, Take
-from sojourn.core.view import Call, Notice, Replied, Said, Transcript
+from sojourn.core.view import HAND_EDIT, UNSYNCED, Call, Notice, Replied, Said, Transcript
 from sojourn.errors import NotFoundError
 from sojourn.format.event import (
     DocumentChange,

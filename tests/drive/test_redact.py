@@ -7,7 +7,7 @@ import pytest
 
 from agent.stage import Stage
 from sojourn.agent.trim import redact
-from sojourn.core.told import GONE
+from sojourn.core.notices import GONE
 from sojourn.errors import NotFoundError, UsageError
 from sojourn.format.event import Event, Input, Memory, ModelOutcome, ToolOutcome, TurnTaken
 from sojourn.format.layout import WORKING_MEMORY

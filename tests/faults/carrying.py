@@ -132,9 +132,9 @@ def ports(disk: RecordingDisk, state: str, boot: str = BOOTS[1]) -> Ports:
         randomness=OsRandomness(),
         boot=boot,
         store_at=lambda folder: FolderStore(folder, disk=disk),
-        merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
         rewriter_at=lambda folder: FolderRewriter(folder, disk=disk),
         sandbox_for=lambda _: nothing,
+        merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
         workspace_at=lambda _, folder, path: FolderWorkspace(
             path=path, capsule=folder, stats="", disk=disk
         ),

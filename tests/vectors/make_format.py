@@ -21,6 +21,7 @@ import format_manifests  # noqa: E402, F401
 import format_merges  # noqa: E402
 import format_pardons  # noqa: E402, F401
 import format_seals  # noqa: E402, F401
+import format_settled  # noqa: E402, F401
 import format_snapshots  # noqa: E402, F401
 import format_strict  # noqa: E402, F401
 import format_tails  # noqa: E402, F401

@@ -375,19 +375,11 @@ def _suspected(record: LedgerRecord) -> MayLook:
             "is in use. If it came from another machine that still runs, run the capsule there.",
             suspect=True,
         )
+    message = f"The capsule was set aside as suspect here ({record.reason or 'no reason kept'})."
+    hint = f"{LOOKING} {GONE}"
     if record.reason == "repairing":
-        return MayLook(
-            code="suspect",
-            message="A repair of the capsule was not finished.",
-            hint=f"{LOOKING} `sojourn repair` finishes it.",
-            suspect=True,
-        )
-    return MayLook(
-        code="suspect",
-        message=f"The capsule was set aside as suspect here ({record.reason or 'no reason kept'}).",
-        hint=f"{LOOKING} {GONE}",
-        suspect=True,
-    )
+        message, hint = "A repair was not finished.", f"{LOOKING} `sojourn repair` finishes it."
+    return MayLook(code="suspect", message=message, hint=hint, suspect=True)
 
 
 def _rolled_back(evidence: Evidence, record: LedgerRecord) -> MayLook:

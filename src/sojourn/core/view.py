@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from sojourn.core.blocks import Blocks
+from sojourn.core.notices import GONE, HAND_EDIT, SETTLED, TWO_EDITS, UNSYNCED, gone
 from sojourn.core.restored import told
 from sojourn.core.strands import ChainKey, Strands
-from sojourn.core.told import GONE, HAND_EDIT, SETTLED, TWO_EDITS, UNSYNCED
 from sojourn.errors import NotFoundError
 from sojourn.format.capsule_kinds import Restored
 from sojourn.format.event import (
@@ -214,8 +214,7 @@ class Transcript:
         """What the model is told of an event whose body is gone; a call keeps its answer."""
         match event.header.kind:
             case "input":
-                gone = (TextPart(text=GONE.format(what="message")),)
-                self._blocks.add(Said(event=event.id, author="", parts=gone))
+                self._blocks.add(Said(event=event.id, author="", parts=gone("message")))
             case "model_outcome":
                 self._blocks.add(Notice(event=event.id, text=GONE.format(what="reply")))
             case "tool_outcome":
@@ -223,16 +222,15 @@ class Transcript:
             case "turn_ended":
                 self._end_block(self._at)
             case _:
-                return
+                pass
 
     def _answered_without_body(self, event: Event) -> None:
         """The call that this strand started last has its answer, whatever it said."""
-        key = self._started.get(self._at)
-        call = None if key is None else self._call(key)
+        call = self._call(self._started.get(self._at, CallKey("")))
         if call is None or call.result is not None:
             return
-        gone = (TextPart(text=GONE.format(what="result")),)
-        self._put(call.key, replace(call, result=Result(event=event.id, status="done", parts=gone)))
+        result = Result(event=event.id, status="done", parts=gone("result"))
+        self._put(call.key, replace(call, result=result))
         self._answered[call.key] = (self._at, event.header.seq)
         self._unseen.add(call.key)
 

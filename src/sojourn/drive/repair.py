@@ -175,9 +175,9 @@ async def _repair(
     check_sound(pieces(), store)
     rewriter = ports.rewriter_at(folder)
     suspect = msgspec.structs.replace(record, state="SUSPECT", reason=REPAIRING)
-    base = found or _new_manifest(store, record, machine)
+    origin = found or _new_manifest(store, record, machine)
     try:
-        await install(ports, store, rewriter, suspect, pieces(), base=base)
+        await install(ports, store, rewriter, suspect, pieces(), origin=origin)
         rewriter.discard([one.blob for one in plan.lost if one.code == "blob_altered"])
     finally:
         rewriter.drop()

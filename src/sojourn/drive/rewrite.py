@@ -46,21 +46,21 @@ async def install(
     record: LedgerRecord,
     pieces: Iterable[bytes],
     *,
-    base: manifest.Manifest | None = None,
+    origin: manifest.Manifest | None = None,
 ) -> None:
     """Stage `pieces` as the log and put them in its place; `record` is saved before.
 
-    `base` is what the manifest is made from, by default the one that is there. The first line of
+    `origin` is what the manifest is made from, by default the one that is there. The first line of
     both logs is the same. Raises: StorageError, FencedError, FormatError.
     """
     rewriter.stage(pieces)
     ports.lock.check(record.capsule)
-    await _name_only_the_first(ports, store, record, base)
+    await _name_only_the_first(ports, store, record, origin)
     rewriter.install()
 
 
 async def _name_only_the_first(
-    ports: Ports, store: Store, record: LedgerRecord, base: manifest.Manifest | None
+    ports: Ports, store: Store, record: LedgerRecord, origin: manifest.Manifest | None
 ) -> None:
     """Manifest and ledger name the first line alone: it begins the old log and the new one."""
     line, event = next(events_of(store), (b"", None))
@@ -71,7 +71,7 @@ async def _name_only_the_first(
     timeline = manifest.TimelineMark(
         heads=(head,), length=len(line), sha256=BlobId(sha256(line).hexdigest())
     )
-    found = base or read_manifest(store)
+    found = origin or read_manifest(store)
     written = manifest.encode(msgspec.structs.replace(found, timeline=timeline, seal=None))
     await store.replace_file(layout.MANIFEST, written)
     tip = LedgerTip(length=len(line), last=event.id, manifest=sha256(written).hexdigest())

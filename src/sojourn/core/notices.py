@@ -1,6 +1,8 @@
-"""What the runtime tells the model in notices, word for word (docs/rendering.md)."""
+"""What the model is told by the runtime, word for word (docs/rendering.md)."""
 
 from typing import Final
+
+from sojourn.format.parts import TextPart
 
 UNSYNCED: Final = (
     "The machine was started again since the last shell command. Files that the command wrote "
@@ -13,3 +15,8 @@ TWO_EDITS: Final = (
 )
 GONE: Final = "[The content of this {what} is gone: it was redacted, or lost.]"
 HAND_EDIT: Final = "The working memory was edited by hand. It now reads:"
+
+
+def gone(what: str) -> tuple[TextPart, ...]:
+    """What stands for a content that is not there any more."""
+    return (TextPart(text=GONE.format(what=what)),)
