@@ -240,8 +240,7 @@ def _refuse_known(arrival: Arrival) -> None:
         f"the archive has events that the same capsule in {arrival.here} lacks, {more}",
         code="merge_needed",
         state="Nothing was imported.",
-        hint="Unpack it into an empty folder (tar -xf FILE -C FOLDER), then take its events in:  "
-        f"sojourn merge {arrival.here} FOLDER",
+        hint=f"Take its events in:  sojourn merge {arrival.here} FILE",
     )
 
 
