@@ -45,11 +45,18 @@ TOOLS = [
     {"text": "Done."},
 ]
 LARGE = [
-    {"calls": [{"tool": "list", "args": {"path": "deep/" * 370 + str(n)}} for n in range(150)]},
+    {
+        "calls": [
+            {"tool": "list", "args": {"path": "deep/" * 370 + str(n)}} for n in range(150)
+        ],
+    },
     {"text": "long " * 8000},
 ]
 CUT_OFF = [
-    {"calls": [{"tool": "shell", "args": {"command": "echo > begun; sleep 99"}}], "if_unknown": "c"},
+    {
+        "calls": [{"tool": "shell", "args": {"command": "echo > begun; sleep 99"}}],
+        "if_unknown": "c",
+    },
     {"text": "It went well."},
     {"name": "c", "text": "It is not known whether it happened."},
 ]
@@ -74,7 +81,8 @@ SHAPES = {
         "for n in 1 2 3 4; do echo $n > work-snapshots/notes.txt; "
         "sojourn snapshot take snapshots -q; done",
         "sojourn snapshot restore snapshots \"$(sojourn snapshot list snapshots --json "
-        "| python3 -c 'import json, sys; print(json.load(sys.stdin)[\"snapshots\"][1][\"event\"])')\"",
+        "| python3 -c 'import json, sys; "
+        "print(json.load(sys.stdin)[\"snapshots\"][1][\"event\"])')\"",
     ],
     "unknown_settled": [
         INIT.format("unknown_settled", "cut_off.json"),
@@ -101,7 +109,10 @@ SHAPES = {
         "sojourn run parent 'at home' -p",
         "sojourn merge parent merged-other -q && cp -r parent merged",
     ],
-    "large_bodies": [INIT.format("large_bodies", "large.json"), "sojourn run large_bodies hello -p"],
+    "large_bodies": [
+        INIT.format("large_bodies", "large.json"),
+        "sojourn run large_bodies hello -p",
+    ],
     "environment_with_lock": [
         INIT.format("environment_with_lock", "writes.json"),
         "printf 'version = 1\\n' > environment_with_lock/environment/uv.lock",

@@ -1,5 +1,6 @@
 """`sojourn import`: take a capsule in from a file."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,9 @@ from sojourn.cli.voice import Painted, Voice
 from sojourn.errors import DecisionError, UsageError
 
 if TYPE_CHECKING:
-    from sojourn.agent import Machine, Place
+    from collections.abc import Callable
+
+    from sojourn.agent import Machine, Observer, Place
     from sojourn.agent.arrive import Arrival, Imported
     from sojourn.cli.shapes_archive import ImportAnswer
 
@@ -73,10 +76,7 @@ def command(
     With --as-new it is forked as it comes in: the new capsule is held here and ready to run, and
     the one in FILE is not kept.
     """
-    import asyncio
-
     from sojourn.agent import Machine
-    from sojourn.agent.arrive import import_archive, import_as_new
     from sojourn.cli.carrying import Noting, confirmed, progress
 
     if workspace is not None and not as_new:
@@ -102,32 +102,62 @@ def command(
             )
         return answer
 
-    machine, watching = Machine(), progress(voice, "reading")
+    machine = Machine()
+    take = _Take(archive, name, identity, allowed_signers, accept, progress(voice, "reading"))
     if as_new:
+        done = take.as_new(machine, workspace, Noting(voice))
+    else:
+        done = take.whole(machine)
+    _say(voice, machine, done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """How an archive is to be taken in."""
+
+    file: str
+    name: str | None
+    identities: tuple[str, ...]
+    allowed_signers: str | None
+    accept: "Callable[[Arrival], bool]"
+    progress: "Callable[[int, int], None] | None"
+
+    def whole(self, machine: "Machine") -> "Imported":
+        from sojourn.agent.arrive import import_archive
+
+        return import_archive(
+            machine,
+            self.file,
+            name=self.name,
+            identities=self.identities,
+            allowed_signers=self.allowed_signers,
+            accept=self.accept,
+            progress=self.progress,
+        )
+
+    def as_new(self, machine: "Machine", workspace: str | None, observer: "Observer") -> "Imported":
+        import asyncio
+
+        from sojourn.agent.arrive import import_as_new
+
         making = import_as_new(
             machine,
-            archive,
-            name=name,
+            self.file,
+            name=self.name,
             workspace=workspace,
-            identities=identity,
-            allowed_signers=allowed_signers,
-            accept=accept,
-            observer=Noting(voice),
-            progress=watching,
+            identities=self.identities,
+            allowed_signers=self.allowed_signers,
+            accept=self.accept,
+            observer=observer,
+            progress=self.progress,
         )
-        done = asyncio.run(making)
-    else:
-        done = import_archive(
-            machine,
-            archive,
-            name=name,
-            identities=identity,
-            allowed_signers=allowed_signers,
-            accept=accept,
-            progress=watching,
-        )
+        return asyncio.run(making)
+
+
+def _say(voice: Voice, machine: "Machine", done: "Imported") -> None:
+    """What became of it."""
     answer = _answer(done)
-    if settings.json:
+    if voice.settings.json:
         voice.answer(answer)
         return
     if answer.outcome == "same":
