@@ -5,12 +5,16 @@ the answer.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from sojourn.agent.carry import Progress, check_signature, decrypting, watched
+from sojourn.agent.carry import check_signature, decrypting
+from sojourn.agent.carrying import fork, free_name
 from sojourn.agent.machine import Machine
-from sojourn.agent.places import Place, check_name, is_capsule, place_at
+from sojourn.agent.places import Place, check_name, is_capsule, known_places, place_at
+from sojourn.agent.writing import Progress, interrupted_at_once, watched
+from sojourn.drive.fork import ForkedCapsule
 from sojourn.drive.importing import (
     Arrived,
     Doubt,
@@ -20,6 +24,7 @@ from sojourn.drive.importing import (
     record_after,
     relation,
 )
+from sojourn.drive.observe import Observer
 from sojourn.errors import FormatError, HeldElsewhereError, SojournError
 from sojourn.format import archive, layout
 from sojourn.format.failures import finding
@@ -53,10 +58,14 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """How an import ended; `place` is None when it was declined, or when it is here already."""
+    """How an import ended; `place` is None when it was declined, or when it is here already.
+
+    `forked` is the capsule that was made of it, None when it is here under its own id.
+    """
 
     arrival: Arrival
     place: Place | None
+    forked: ForkedCapsule | None = None
 
 
 def import_archive(
@@ -77,23 +86,96 @@ def import_archive(
     Raises: FormatError for whatever is wrong with it; HeldElsewhereError `older_copy` or
     `merge_needed` when the same capsule is here; UsageError `exists`; StorageError; LimitError.
     """
+    with staged(
+        machine,
+        file,
+        name=name,
+        identities=identities,
+        allowed_signers=allowed_signers,
+        progress=progress,
+    ) as (staging, arrival):
+        _refuse_known(arrival)
+        if arrival.relation == "same" or not accept(arrival):
+            return Imported(arrival=arrival, place=None)
+        return Imported(arrival=arrival, place=_keep(machine, staging, arrival))
+
+
+async def import_as_new(
+    machine: Machine,
+    file: str,
+    *,
+    name: str | None = None,
+    workspace: str | None = None,
+    identities: Sequence[str] = (),
+    allowed_signers: str | None = None,
+    accept: Callable[[Arrival], bool],
+    observer: Observer,
+    progress: Progress | None = None,
+) -> Imported:
+    """Make a capsule of its own of the one in a file: held here, and ready to run.
+
+    The id in the archive is not remembered. `name` as for `import_archive`; without one it is the
+    capsule's own, or `<name>-fork` where that is taken.
+
+    Raises: as `import_archive`, but for what is here already; as `carrying.fork`.
+    """
+    with ExitStack() as stack:
+        with interrupted_at_once():
+            staging, arrival = stack.enter_context(
+                staged(
+                    machine,
+                    file,
+                    name=name,
+                    identities=identities,
+                    allowed_signers=allowed_signers,
+                    progress=progress,
+                    as_new=True,
+                )
+            )
+            if os.path.lexists(arrival.target):
+                raise exists(arrival.target)
+            if not accept(arrival):
+                return Imported(arrival=arrival, place=None)
+        made = await fork(
+            machine,
+            place_at(machine.ports, staging.folder),
+            arrival.target,
+            workspace=workspace,
+            observer=observer,
+        )
+        return Imported(arrival=arrival, place=place_at(machine.ports, made.folder), forked=made)
+
+
+@contextmanager
+def staged(
+    machine: Machine,
+    file: str,
+    *,
+    name: str | None = None,
+    identities: Sequence[str] = (),
+    allowed_signers: str | None = None,
+    progress: Progress | None = None,
+    as_new: bool = False,
+) -> Generator[tuple[Staging, Arrival]]:
+    """An archive in a private folder, verified and judged; the folder goes when this ends.
+
+    What an import that died left there is removed first. Raises: as `import_archive`.
+    """
     parent = _parent(machine, name)
     with open_archive(file, decrypt=decrypting(identities)) as opened:
         staging = Staging(parent)
         try:
+            staging.sweep(machine.ports.maker)
             size = staging.fill(archive.read(watched(opened.pieces(), 0, progress)))
             arrival = _arrival(
                 machine,
                 staging,
-                target=_target(machine, name, staging),
+                target=_target(machine, name, staging, as_new=as_new),
                 allowed_signers=allowed_signers,
                 size=size,
                 wrapped=opened.wrapped,
             )
-            _refuse_known(arrival)
-            if arrival.relation == "same" or not accept(arrival):
-                return Imported(arrival=arrival, place=None)
-            return Imported(arrival=arrival, place=_keep(machine, staging, arrival))
+            yield staging, arrival
         finally:
             staging.discard()
 
@@ -158,8 +240,7 @@ def _refuse_known(arrival: Arrival) -> None:
         f"the archive has events that the same capsule in {arrival.here} lacks, {more}",
         code="merge_needed",
         state="Nothing was imported.",
-        hint="Unpack it into an empty folder (tar -xf FILE -C FOLDER), then take its events in:  "
-        f"sojourn merge {arrival.here} FOLDER",
+        hint=f"Take its events in:  sojourn merge {arrival.here} FILE",
     )
 
 
@@ -201,15 +282,19 @@ def _parent(machine: Machine, name: str | None) -> str:
     return machine.state.capsules
 
 
-def _target(machine: Machine, name: str | None, staging: Staging) -> str:
+def _target(machine: Machine, name: str | None, staging: Staging, *, as_new: bool) -> str:
     """Where the capsule shall lie.
 
     Raises: UsageError `name_refused`.
     """
     if name is not None and os.sep in name:
         return os.path.realpath(name)
+    parent = os.path.dirname(staging.folder)
     chosen = check_name(name or _own_name(machine, staging))
-    return f"{os.path.dirname(staging.folder)}/{chosen}"
+    taken = {known.name for known in known_places(machine.ports)} if as_new else set[str]()
+    if as_new and name is None and (chosen in taken or os.path.lexists(f"{parent}/{chosen}")):
+        chosen = free_name(machine, chosen)
+    return f"{parent}/{chosen}"
 
 
 def _own_name(machine: Machine, staging: Staging) -> str:

@@ -1,10 +1,6 @@
 """Capsules as files to carry: export, sign and verify archives (docs/format.md#archive)."""
 
-import os
-import signal
-import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
@@ -12,68 +8,37 @@ from typing import Protocol
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place
 from sojourn.agent.trust import refuse_secrets
+from sojourn.agent.writing import (
+    Exported,
+    Progress,
+    Wanted,
+    interrupted_at_once,
+    prepared,
+    sign,
+    write,
+    write_sealed,
+)
 from sojourn.drive import export
-from sojourn.drive.export import Purpose
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import hold_capsule
-from sojourn.errors import FormatError, NotFoundError
-from sojourn.format import archive, layout, manifest, signature
+from sojourn.errors import FormatError
+from sojourn.format import layout, manifest, signature
 from sojourn.format.failures import Finding
 from sojourn.format.manifest import Manifest
 from sojourn.format.signature import Signed
 from sojourn.format.verify import CapsuleFiles, verify
-from sojourn.store import zstd
 from sojourn.store.archive_file import (
     ArchiveFiles,
     Decrypt,
     Wrapping,
     Write,
-    check_same,
-    check_target,
-    digest_of,
-    not_written,
     open_archive,
-    write_archive,
 )
 from sojourn.store.files import FolderFiles
-
-Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are done; of 0 when that is not known."""
 
 
 class _Bytes(Protocol):
     def read(self, path: str, limit: int) -> bytes | None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """How an archive is to be made; `sign` is a key's file, `encrypt_to` are recipients.
-
-    `accept` are ids of likely secrets that may leave.
-    """
-
-    file: str
-    purpose: Purpose = "backup"
-    sign: str | None = None
-    encrypt_to: Sequence[str] = ()
-    accept: Sequence[str] = ()
-    without_workspace: bool = False
-    compress: bool = False
-    force: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exported:
-    """An archive that was written and read back; `new` when the capsule was sealed for it."""
-
-    file: str
-    size: int
-    members: int
-    manifest: Manifest
-    digest: str
-    new: bool
-    signer: str | None
-    wrapped: tuple[Wrapping, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,16 +70,7 @@ async def export_capsule(
 
     Raises: HeldElsewhereError; FormatError; UsageError `exists`; NotFoundError; StorageError.
     """
-    check_target(wanted.file, force=wanted.force)
-    recipients: list[object] = []
-    if wanted.encrypt_to:
-        from sojourn.keys.age import recipients as read_recipients
-
-        recipients = read_recipients(wanted.encrypt_to)
-    if wanted.sign is not None and not os.path.isfile(wanted.sign):
-        raise NotFoundError(
-            f"there is no key in {wanted.sign}", code="key_missing", state="Nothing was written."
-        )
+    recipients = prepared(wanted)
     async with hold_capsule(machine.ports, place.folder, observer=observer or Unwatched()) as hold:
         files = FolderFiles(place.folder)
         made = await export.seal_capsule(
@@ -124,24 +80,9 @@ async def export_capsule(
             without_workspace=wanted.without_workspace,
             check=lambda blobs: refuse_secrets(files, blobs, accepted=wanted.accept),
         )
-        signed = None if wanted.sign is None else _sign(made.data, wanted.sign)
-        members = export.members(made, files, signature=signed)
-        sizes = sorted(export.sizes(made, signature=signed).items())
-        digests = export.digests(made, signature=signed)
-        with _interrupted_at_once():
-            _write(wanted, members, sizes, digests, recipients, progress)
-        signer = None if signed is None else signature.load(signed).fingerprint
-        export.remember(hold, made, signer=signer)
-    return Exported(
-        file=wanted.file,
-        size=os.stat(wanted.file).st_size,
-        members=len(sizes),
-        manifest=made.manifest,
-        digest=made.digest,
-        new=made.new,
-        signer=signer,
-        wrapped=_wrapping(wanted),
-    )
+        written = write_sealed(wanted, made, files, recipients=recipients, progress=progress)
+        export.remember(hold, made, signer=written.signer)
+    return written
 
 
 def verify_archive(
@@ -256,7 +197,7 @@ def sign_archive(file: str, *, key: str) -> Signed:
         if checked.refused is not None and not checked.refused.code.startswith("signature_"):
             raise checked.refused
         data = files.read(layout.MANIFEST, layout.MAX_MANIFEST) or b""
-        signed = _sign(data, key)
+        signed = sign(data, key)
         paths = (*files.paths(), *map(_blob, files.blobs()))
         sizes = {path: files.size(path) or 0 for path in paths} | {layout.SIGNATURE: len(signed)}
         digests = {path: files.digest(path) or "" for path in paths}
@@ -266,8 +207,8 @@ def sign_archive(file: str, *, key: str) -> Signed:
             for path, size in sorted(sizes.items())
         )
         wanted = Wanted(file=file, compress="zstd" in opened.wrapped, force=True)
-        with _interrupted_at_once():
-            _write(wanted, members, sorted(sizes.items()), digests, [], None)
+        with interrupted_at_once():
+            write(wanted, members, sorted(sizes.items()), digests, [], None)
     told = signature.load(signed)
     return Signed(fingerprint=told.fingerprint, kind=told.kind, principal=None)
 
@@ -277,89 +218,16 @@ def decrypting(identities: Sequence[str]) -> Decrypt | None:
     if not identities:
         return None
 
-    def decrypt(pieces: Iterable[bytes], write: Write) -> None:
+    def decrypt(pieces: Iterable[bytes], put: Write) -> None:
         from sojourn.keys import age
 
-        age.decrypted(pieces, age.identities(identities), write)
+        age.decrypted(pieces, age.identities(identities), put)
 
     return decrypt
 
 
-def _write(
-    wanted: Wanted,
-    members: Iterable[export.Content],
-    sizes: Sequence[tuple[str, int]],
-    digests: dict[str, str],
-    recipients: Sequence[object],
-    progress: Progress | None,
-) -> None:
-    """The file, written and read back."""
-    total = archive.length(sizes)
-    written = sha256()
-
-    def fill(write: Write) -> None:
-        def put(data: bytes) -> None:
-            written.update(data)
-            write(data)
-
-        pieces = watched(_joined(archive.write(members)), total, progress)
-        if wanted.compress:
-            pieces = zstd.compressed(pieces, size=total)
-        if recipients:
-            from sojourn.keys.age import encrypted
-
-            encrypted(pieces, recipients, put)
-            return
-        for piece in pieces:
-            put(piece)
-
-    def read_back(path: str) -> None:
-        if not recipients:
-            with open_archive(path, decrypt=None) as opened:
-                check_same(opened.pieces(), digests)
-        elif digest_of(path) != written.hexdigest():
-            # Nobody here can decrypt it: that it holds what went in is age's word.
-            raise not_written()
-
-    write_archive(wanted.file, fill, read_back, force=wanted.force)
-
-
-def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of about 1 MiB: small ones cost a call each."""
-    held: list[bytes] = []
-    size = 0
-    for piece in pieces:
-        held.append(piece)
-        size += len(piece)
-        if size >= 1 << 20:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
-
-
-def watched(pieces: Iterable[bytes], total: int, progress: Progress | None) -> Iterator[bytes]:
-    """The same pieces, and `progress` told of each."""
-    done = 0
-    for piece in pieces:
-        yield piece
-        done += len(piece)
-        if progress is not None:
-            progress(done, total)
-
-
-def _sign(data: bytes, key: str) -> bytes:
-    from sojourn.keys import ssh
-
-    return ssh.sign(data, key=key)
-
-
 def _blob(name: str) -> str:
     return f"{layout.BLOBS}/{name}"
-
-
-def _wrapping(wanted: Wanted) -> tuple[Wrapping, ...]:
-    made: tuple[Wrapping, ...] = ("zstd",) if wanted.compress else ()
-    return ("age", *made) if wanted.encrypt_to else made
 
 
 def _live() -> FormatError:
@@ -382,16 +250,3 @@ def _unreadable(error: FormatError, wrapped: tuple[Wrapping, ...]) -> Checked:
         blobs=0,
         wrapped=wrapped,
     )
-
-
-@contextmanager
-def _interrupted_at_once() -> Generator[None]:
-    """Ctrl-C ends what runs inside at once, although the event loop does not get a turn."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -49,7 +49,9 @@ async def fork(
     FormatError; StoppedError; StorageError.
     """
     if name is None:
-        name = os.path.basename(os.path.realpath(folder)) if folder else _free_name(machine, place)
+        name = (
+            os.path.basename(os.path.realpath(folder)) if folder else free_name(machine, place.name)
+        )
     check_name(name)
     target = os.path.realpath(folder or os.path.join(machine.state.capsules, name))
     chosen = None if workspace is None else os.path.realpath(workspace)
@@ -71,10 +73,10 @@ async def fork(
     )
 
 
-def _free_name(machine: Machine, place: Place) -> str:
+def free_name(machine: Machine, of: str) -> str:
     """The first of `NAME-fork`, `NAME-fork-2`, ... that no capsule has here."""
     taken = {known.name for known in known_places(machine.ports)}
-    stem = f"{place.name[:50]}-fork"
+    stem = f"{of[:50]}-fork"
     count, name = 1, stem
     while name in taken or os.path.lexists(os.path.join(machine.state.capsules, name)):
         count += 1

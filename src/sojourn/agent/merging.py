@@ -1,11 +1,15 @@
 """Two copies of a capsule: what each has that the other lacks, and one made of both."""
 
 import os
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
+from sojourn.agent.arrive import Arrival, staged
 from sojourn.agent.look import Look
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place, place_at
+from sojourn.agent.writing import interrupted_at_once
 from sojourn.core.chart import Chart
 from sojourn.drive.compare import Comparison, compare
 from sojourn.drive.merge import Merged, merge_capsules
@@ -34,6 +38,32 @@ async def merge(
         dry_run=dry_run,
         observer=observer or Unwatched(),
     )
+
+
+async def merge_archive(
+    machine: Machine,
+    place: Place,
+    file: str,
+    *,
+    identities: Sequence[str] = (),
+    dry_run: bool = False,
+    observer: Observer | None = None,
+) -> tuple[Merged, Arrival]:
+    """The same with the capsule in an archive: it is checked like one that is imported.
+
+    Nothing is kept of it but what the capsule lacks. Raises: as `import_archive` and `merge`.
+    """
+    with ExitStack() as stack:
+        with interrupted_at_once():
+            staging, arrival = stack.enter_context(staged(machine, file, identities=identities))
+        merged = await merge_capsules(
+            machine.ports,
+            place.folder,
+            staging.folder,
+            dry_run=dry_run,
+            observer=observer or Unwatched(),
+        )
+        return merged, arrival
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,10 +8,11 @@ from sojourn.cli.capsules import capsule_argument, find, shape_of
 from sojourn.cli.group import Command
 from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
+from sojourn.errors import UsageError
 
 if TYPE_CHECKING:
     from sojourn.agent import Place
-    from sojourn.agent.carry import Exported
+    from sojourn.agent.writing import Exported
 
 
 @click.command(
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         "sojourn export research",
         "sojourn export research --zstd --sign ~/.ssh/id_ed25519",
         "sojourn export research --purpose share --encrypt-to age1...",
+        "sojourn export research --at 42 -o earlier.tar",
     ],
 )
 @capsule_argument()
@@ -34,8 +36,13 @@ if TYPE_CHECKING:
 @click.option(
     "--purpose",
     type=click.Choice(["backup", "share"]),
-    default="backup",
     help="What it is for (default: backup).",
+)
+@click.option(
+    "--at",
+    "event",
+    metavar="EVENT",
+    help="Write a fork at this event, by number or id; it is for running elsewhere.",
 )
 @click.option(
     "--sign",
@@ -63,7 +70,8 @@ def command(
     settings: Settings,
     capsule: str | None,
     output: str | None,
-    purpose: Literal["backup", "share"],
+    purpose: Literal["backup", "share"] | None,
+    event: str | None,
     sign: str | None,
     encrypt_to: tuple[str, ...],
     accept: tuple[str, ...],
@@ -77,19 +85,32 @@ def command(
     secret stops it. The file is read back and compared before it has its name. A capsule that did
     not change gives the same bytes again, unless they are encrypted. The archive says in VERIFY.txt
     how to check it without sojourn.
+
+    With --at the archive holds a capsule of its own that goes on from that event, and CAPSULE is
+    only read: it may be running, or held elsewhere. `import --as-new` makes it ready to run.
     """
     import asyncio
     import os
 
-    from sojourn.agent.carry import Wanted, export_capsule
+    from sojourn.agent.carry import export_capsule
+    from sojourn.agent.carry_at import default_file, export_at
+    from sojourn.agent.writing import Wanted
     from sojourn.cli.carrying import Noting, progress
+    from sojourn.cli.show import chosen
 
+    if event is not None and purpose is not None:
+        raise UsageError(
+            "--at makes an archive for a fork; --purpose cannot be given with it",
+            code="options_conflict",
+            state="Nothing was written.",
+        )
     machine, place = find(capsule)
     voice = Voice(settings)
     ending = ".tar" + (".zst" if compress else "") + (".age" if encrypt_to else "")
+    default = f"{place.name}{ending}" if event is None else default_file(place, ending)
     wanted = Wanted(
-        file=os.path.abspath(output or f"{place.name}{ending}"),
-        purpose=purpose,
+        file=os.path.abspath(output or default),
+        purpose="fork" if event is not None else purpose or "backup",
         sign=sign,
         encrypt_to=encrypt_to,
         accept=accept,
@@ -97,8 +118,12 @@ def command(
         compress=compress,
         force=force,
     )
-    watching = progress(voice, "writing")
-    making = export_capsule(machine, place, wanted, observer=Noting(voice), progress=watching)
+    watching, notes = progress(voice, "writing"), Noting(voice)
+    if event is None:
+        making = export_capsule(machine, place, wanted, observer=notes, progress=watching)
+    else:
+        at = chosen(machine.look(place), event, capsule=machine.reference(place)).id
+        making = export_at(machine, place, wanted, at=at, observer=notes, progress=watching)
     _say(voice, place, asyncio.run(making), recipients=len(encrypt_to))
 
 
@@ -127,7 +152,9 @@ def _say(voice: Voice, place: "Place", made: "Exported", *, recipients: int) -> 
         return
     voice.data(made.file)
     what = f"{said_of(seal)}: {size(made.size)}, {counted(made.members, 'file')}"
-    voice.talk(Painted(place.name, "name"), f"  {what}{'' if made.new else ', as sealed before'}")
+    voice.talk(
+        Painted(made.manifest.name, "name"), f"  {what}{'' if made.new else ', as sealed before'}"
+    )
     if made.signer is not None:
         voice.talk(f"signed with {made.signer}")
     if recipients:

@@ -1,15 +1,20 @@
 """`sojourn import`: take a capsule in from a file."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from sojourn.cli.group import Command
+from sojourn.cli.people import counted
 from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
-from sojourn.errors import DecisionError
+from sojourn.errors import DecisionError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sojourn.agent import Machine, Observer, Place
     from sojourn.agent.arrive import Arrival, Imported
     from sojourn.cli.shapes_archive import ImportAnswer
 
@@ -23,6 +28,7 @@ PROMPT_LINES = 4
     examples=[
         "sojourn import research.tar",
         "sojourn import research.tar.zst.age --identity ~/.ssh/id_ed25519",
+        "sojourn import theirs.tar --as-new --as mine --workspace ~/code/mine",
         "sojourn import theirs.tar --allowed-signers ~/.ssh/allowed_signers --as theirs",
     ],
 )
@@ -43,6 +49,13 @@ PROMPT_LINES = 4
     type=click.Path(dir_okay=False),
     help="Refuse it unless someone in FILE signed it.",
 )
+@click.option("--as-new", is_flag=True, help="Make a capsule of its own of it, held and run here.")
+@click.option(
+    "--workspace",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="With --as-new: the folder it works in.",
+)
 @click.option("-y", "--yes", is_flag=True, help="Keep it without asking.")
 @click.pass_obj
 def command(
@@ -51,16 +64,28 @@ def command(
     name: str | None,
     identity: tuple[str, ...],
     allowed_signers: str | None,
+    as_new: bool,
+    workspace: str | None,
     yes: bool,
 ) -> None:
     """Check the archive FILE, show what is in it, and keep the capsule when you say so.
 
     It keeps its id, and opens for reading: nothing of it runs. Whatever is not exactly what was
     sealed is refused, and nothing is left behind.
+
+    With --as-new it is forked as it comes in: the new capsule is held here and ready to run, and
+    the one in FILE is not kept.
     """
     from sojourn.agent import Machine
-    from sojourn.agent.arrive import import_archive
-    from sojourn.cli.carrying import confirmed, progress
+    from sojourn.cli.carrying import Noting, confirmed, progress
+
+    if workspace is not None and not as_new:
+        raise UsageError(
+            "--workspace is for --as-new: what only arrives does not run",
+            code="options_conflict",
+            state="Nothing was imported.",
+            hint="Give --as-new, too, or leave --workspace out.",
+        )
 
     voice = Voice(settings)
 
@@ -77,17 +102,62 @@ def command(
             )
         return answer
 
-    done = import_archive(
-        Machine(),
-        archive,
-        name=name,
-        identities=identity,
-        allowed_signers=allowed_signers,
-        accept=accept,
-        progress=progress(voice, "reading"),
-    )
+    machine = Machine()
+    take = _Take(archive, name, identity, allowed_signers, accept, progress(voice, "reading"))
+    if as_new:
+        done = take.as_new(machine, workspace, Noting(voice))
+    else:
+        done = take.whole(machine)
+    _say(voice, machine, done)
+
+
+@dataclass(frozen=True, slots=True)
+class _Take:
+    """How an archive is to be taken in."""
+
+    file: str
+    name: str | None
+    identities: tuple[str, ...]
+    allowed_signers: str | None
+    accept: "Callable[[Arrival], bool]"
+    progress: "Callable[[int, int], None] | None"
+
+    def whole(self, machine: "Machine") -> "Imported":
+        from sojourn.agent.arrive import import_archive
+
+        return import_archive(
+            machine,
+            self.file,
+            name=self.name,
+            identities=self.identities,
+            allowed_signers=self.allowed_signers,
+            accept=self.accept,
+            progress=self.progress,
+        )
+
+    def as_new(self, machine: "Machine", workspace: str | None, observer: "Observer") -> "Imported":
+        import asyncio
+
+        from sojourn.agent.arrive import import_as_new
+
+        making = import_as_new(
+            machine,
+            self.file,
+            name=self.name,
+            workspace=workspace,
+            identities=self.identities,
+            allowed_signers=self.allowed_signers,
+            accept=self.accept,
+            observer=observer,
+            progress=self.progress,
+        )
+        return asyncio.run(making)
+
+
+def _say(voice: Voice, machine: "Machine", done: "Imported") -> None:
+    """What became of it."""
     answer = _answer(done)
-    if settings.json:
+    if voice.settings.json:
         voice.answer(answer)
         return
     if answer.outcome == "same":
@@ -95,9 +165,26 @@ def command(
         voice.data(done.arrival.here or "")
     elif answer.outcome == "declined":
         voice.talk("Nothing was kept.")
-    else:
-        voice.data(answer.folder or "")
-        voice.talk(Painted(f"look at it:  sojourn log {answer.folder}", "dim"))
+    elif done.place is not None:
+        voice.data(done.place.folder)
+        _next(voice, machine, done, done.place)
+
+
+def _next(voice: Voice, machine: "Machine", done: "Imported", place: "Place") -> None:
+    """What can be done with it now."""
+    made = done.forked
+    if made is None:
+        voice.talk(Painted(f"look at it:  sojourn log {place.folder}", "dim"))
+        return
+    parent = done.arrival.found.manifest.name
+    voice.talk(
+        Painted(place.name, "name"),
+        f" goes on from event {made.at[:8]} of {parent}, in {place.workspace}",
+    )
+    if made.restored is not None and made.restored.missing:
+        calls = counted(len(made.restored.missing), "call")
+        voice.talk(f"its workspace may lack what {calls} did; the agent is told so")
+    voice.talk(Painted(f'next:  sojourn run {machine.reference(place)} "what to do"', "dim"))
 
 
 def _answer(done: "Imported") -> "ImportAnswer":
@@ -111,12 +198,22 @@ def _answer(done: "Imported") -> "ImportAnswer":
     if seal is None:
         raise RuntimeError("an import without a seal")
     kept = done.place is not None
-    outcome = "imported" if kept else "same" if arrival.relation == "same" else "declined"
+    outcome = (
+        "forked"
+        if done.forked
+        else "imported"
+        if kept
+        else "same"
+        if arrival.relation == "same"
+        else "declined"
+    )
     configured = found.folded.transcript.configured
+    made = done.forked
     return ImportAnswer(
         outcome=outcome,
         id=found.manifest.capsule,
         name=found.manifest.name,
+        made=None if made is None else made.capsule,
         folder=arrival.here if done.place is None else done.place.folder,
         seal=seal,
         signature=signature_shape(arrival.signed),
@@ -138,7 +235,7 @@ def _answer(done: "Imported") -> "ImportAnswer":
 def _report(voice: Voice, arrival: "Arrival") -> None:
     """What is in the archive, for the person who must decide."""
     from sojourn.cli.carrying import said_of, seal_shape, signature_shape, signed_by
-    from sojourn.cli.people import ago, counted, size
+    from sojourn.cli.people import ago, size
     from sojourn.drive.importing import DOUBTS
 
     found = arrival.found

@@ -1,5 +1,6 @@
 """`sojourn merge`: take into one capsule what another copy of it has."""
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +13,8 @@ from sojourn.cli.voice import Painted, Voice
 
 if TYPE_CHECKING:
     from sojourn.agent import Place
+    from sojourn.agent.arrive import Arrival
+    from sojourn.cli.shapes import CapsuleShape
     from sojourn.cli.shapes_merge import MergeAnswer
     from sojourn.drive.merge import Merged
     from sojourn.format.event import Event
@@ -30,7 +33,7 @@ STOPPED = {
     examples=[
         "sojourn merge research ./backup/research --dry-run",
         "sojourn merge research /media/stick/research",
-        "sojourn merge research ./copy --json",
+        "sojourn merge research theirs.tar",
     ],
 )
 @click.argument(
@@ -43,12 +46,23 @@ STOPPED = {
     "other",
     metavar="OTHER",
     shell_complete=complete_capsule,
-    help="A copy that went its own way, by path or name. It stays as it is.",
+    help="A copy that went its own way: by path or name, or an archive. It stays as it is.",
+)
+@click.option(
+    "--identity",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(dir_okay=False),
+    help="Decrypt the archive with the age or SSH key in FILE; may be repeated.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would come, and change nothing.")
 @click.pass_obj
-def command(settings: Settings, capsule: str, other: str, dry_run: bool) -> None:
+def command(
+    settings: Settings, capsule: str, other: str, identity: tuple[str, ...], dry_run: bool
+) -> None:
     """Take into CAPSULE every event and blob that OTHER has and CAPSULE lacks.
+
+    An archive is checked whole first, in a private folder that is gone afterwards.
 
     Nothing is lost and nothing is decided: turns that ran at the same time are shown one after the
     other, and the working memory keeps both texts. Merging in any order gives the same log. The
@@ -56,17 +70,36 @@ def command(settings: Settings, capsule: str, other: str, dry_run: bool) -> None
     """
     import asyncio
 
-    from sojourn.agent.merging import merge
+    from sojourn.agent.merging import merge, merge_archive
 
     machine, place = find(capsule)
-    _, there = find(other)
     voice = Voice(settings)
-    found = asyncio.run(merge(machine, place, there.folder, dry_run=dry_run, observer=_Talk(voice)))
+    talk = _Talk(voice)
+    if os.path.isfile(other):
+        making = merge_archive(
+            machine, place, other, identities=identity, dry_run=dry_run, observer=talk
+        )
+        found, arrival = asyncio.run(making)
+        there = _archived(other, arrival)
+    else:
+        place_there = find(other)[1]
+        found = asyncio.run(
+            merge(machine, place, place_there.folder, dry_run=dry_run, observer=talk)
+        )
+        there = shape_of(place_there)
     answer = _answer(place, there, found)
     if settings.json:
         voice.answer(answer)
     else:
         _print(voice, answer)
+
+
+def _archived(file: str, arrival: "Arrival") -> "CapsuleShape":
+    """The capsule in an archive, whose folder is the file."""
+    from sojourn.cli.shapes import CapsuleShape
+
+    found = arrival.found.manifest
+    return CapsuleShape(id=found.capsule, name=found.name, folder=file, workspace=None)
 
 
 class _Talk:
@@ -88,7 +121,7 @@ class _Talk:
         self._voice.talk(Painted(text, "dim"))
 
 
-def _answer(place: "Place", there: "Place", found: "Merged") -> "MergeAnswer":
+def _answer(place: "Place", there: "CapsuleShape", found: "Merged") -> "MergeAnswer":
     from sojourn.cli.parts import part_shapes, side_shapes
     from sojourn.cli.shapes_merge import MergeAnswer
 
@@ -99,7 +132,7 @@ def _answer(place: "Place", there: "Place", found: "Merged") -> "MergeAnswer":
         done = "planned" if comparison.theirs else "nothing"
     return MergeAnswer(
         capsule=shape_of(place),
-        other=shape_of(there),
+        other=there,
         done=done,
         concurrent=comparison.concurrent,
         shared=comparison.shared,

@@ -37,11 +37,15 @@ class ExportAnswer(Answer, frozen=True, kw_only=True):
 
 
 class ImportAnswer(Answer, frozen=True, kw_only=True):
-    """`import`: what arrived; `folder` is null when it was not kept, or where it was already."""
+    """`import`: what arrived; `folder` is null when it was not kept, or where it was already.
 
-    outcome: Literal["imported", "same", "declined"]
+    `id` and `name` are those of the archive's capsule, `made` the id of the one that --as-new made.
+    """
+
+    outcome: Literal["imported", "forked", "same", "declined"]
     id: str
     name: str
+    made: str | None
     folder: str | None
     seal: SealShape
     signature: SignatureShape | None

@@ -7,15 +7,19 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
+from sojourn.core.restored import Lacking
 from sojourn.core.seals import SealSeen
 from sojourn.drive.hold import Hold
+from sojourn.drive.reading import read_manifest
 from sojourn.errors import FormatError
 from sojourn.format import blob, index, layout, manifest, seal
-from sojourn.format.capsule_kinds import Redacted, Sealed, Snapshotted
-from sojourn.format.event import Event
-from sojourn.format.parts import BlobRef
+from sojourn.format.capsule_kinds import Redacted, Restored, Sealed, Snapshotted
+from sojourn.format.event import AnyBody, Event
+from sojourn.format.parts import BlobRef, Text
+from sojourn.format.snapshot_fold import Snapshots
 from sojourn.format.timeline_read import Damage, Reader
-from sojourn.ids import BlobId
+from sojourn.ids import BlobId, EventId
+from sojourn.ports import Store
 
 Purpose: TypeAlias = Literal["backup", "fork", "move", "share"]
 Content: TypeAlias = tuple[str, int, Iterable[bytes]]
@@ -61,14 +65,14 @@ async def seal_capsule(
     `blob_missing` when contents of the workspace are not there; StorageError.
     """
     await hold.refresh()
-    survey = _surveyed(hold)
+    survey = _surveyed(hold.store)
     blobs = _blobs(files, survey, without_workspace=without_workspace)
     check(blobs)
     last = survey.last
     body = None if last is None else last.body
     seen = hold.record.sealed
     if last is not None and isinstance(body, Sealed):
-        made = _made(hold, last, body, blobs)
+        made = _made(hold.live_manifest(), last, body, blobs)
         same = (body.purpose, body.without_workspace) == (purpose, without_workspace)
         known = seen.manifest if seen.number == body.number else None
         if same and known in (None, made.digest):
@@ -85,8 +89,48 @@ async def seal_capsule(
     if not isinstance(event.body, Sealed):
         raise FormatError("the seal's event cannot be read again", code="body_malformed")
     await hold.commit()
-    made = _made(hold, event, event.body, blobs)
+    made = _made(hold.live_manifest(), event, event.body, blobs)
     await hold.refresh()
+    return _checked(files, replace(made, new=True))
+
+
+def parting(
+    events: Iterable[Event], at: EventId, *, without_workspace: bool
+) -> tuple[AnyBody, ...]:
+    """What a fork at the event `at` of this log ends with when it is sealed at once.
+
+    The model is told which calls the last snapshot up to there does not contain.
+    """
+    lacking, snapshots, number = Lacking(), Snapshots(), 0
+    for event in events:
+        lacking.add(event)
+        if isinstance(event.body, Snapshotted):
+            snapshots.add(event.id, event.body)
+        elif isinstance(event.body, Sealed):
+            number = max(number, event.body.number)
+        if event.id == at:
+            break
+    last = snapshots.current
+    restored = Restored(snapshot=last, why="fork", missing=lacking.at(last))
+    sealed = Sealed(
+        number=number + 1, previous=None, purpose="fork", without_workspace=without_workspace
+    )
+    return restored, sealed
+
+
+def seal_forked(store: Store, files: Contents, *, check: Callable[[Collection[str]], None]) -> Seal:
+    """The seal of a fork that ends with `parting` and is not held.
+
+    `check` as in `seal_capsule`. Raises: FormatError `blob_missing` when contents of the workspace
+    are not there, `seal_wrong` when it does not end so.
+    """
+    survey = _surveyed(store)
+    last = survey.last
+    if last is None or not isinstance(last.body, Sealed):
+        raise FormatError("the log does not end with its seal", code="seal_wrong")
+    blobs = _blobs(files, survey, without_workspace=last.body.without_workspace)
+    check(blobs)
+    made = _made(read_manifest(store), last, last.body, blobs)
     return _checked(files, replace(made, new=True))
 
 
@@ -153,37 +197,41 @@ class _Survey:
     redacted: set[BlobId] = field(default_factory=set[BlobId])
 
 
-def _surveyed(hold: Hold) -> _Survey:
+def _surveyed(store: Store) -> _Survey:
     survey = _Survey()
 
     def read_blob(ref: BlobRef) -> bytes | None:
-        return hold.store.read_blob(ref.sha256)
+        return store.read_blob(ref.sha256)
 
     def take(items: Iterable[Event | Damage]) -> None:
         for event in items:
             if isinstance(event, Damage):
                 raise FormatError(event.message, code=event.code, line=event.line)
-            _survey(hold, survey, event)
+            _survey(store, survey, event)
 
     reader = Reader(read_blob=read_blob)
-    for chunk in hold.store.read_log():
+    for chunk in store.read_log():
         take(reader.feed(chunk))
     take(reader.finish(same_boot=True).rest)
     return survey
 
 
-def _survey(hold: Hold, survey: _Survey, event: Event) -> None:
+def _survey(store: Store, survey: _Survey, event: Event) -> None:
     survey.last = event
     survey.named.update(ref.sha256 for ref in blob.refs(event.body))
     match event.body:
         case Sealed(number=number):
             survey.number = max(survey.number, number)
         case Snapshotted(delta=delta):
-            survey.workspace.update(seal.contents(hold.text(delta).encode()))
+            survey.workspace.update(seal.contents(_bytes(store, delta)))
         case Redacted(blobs=blobs):
             survey.redacted.update(blobs)
         case _:
             pass
+
+
+def _bytes(store: Store, text: Text) -> bytes:
+    return text.encode() if isinstance(text, str) else store.read_blob(text.sha256)
 
 
 def _blobs(files: Contents, survey: _Survey, *, without_workspace: bool) -> dict[str, int]:
@@ -198,8 +246,7 @@ def _blobs(files: Contents, survey: _Survey, *, without_workspace: bool) -> dict
     return found
 
 
-def _made(hold: Hold, event: Event, body: Sealed, blobs: dict[str, int]) -> Seal:
-    live = hold.live_manifest()
+def _made(live: manifest.Manifest, event: Event, body: Sealed, blobs: dict[str, int]) -> Seal:
     found = seal.sealed(live, event=event, body=body, files=live.files, blobs=blobs)
     return Seal(manifest=found, data=manifest.encode(found), new=False)
 

@@ -7,7 +7,7 @@ of a half-made file, so it is never taken for a capsule.
 import os
 import shutil
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 
 from sojourn.errors import StorageError, UsageError
 from sojourn.format import layout
@@ -15,8 +15,17 @@ from sojourn.format.archive import Member
 from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import Durable, durable_write, temporary_names, write_whole
 
+STAGED: Final = "an archive"
+"""What such a folder is the half-made form of; no capsule has this name."""
+
 KEPT_FREE: Final = 64 << 20
 """Bytes of the disk that an import leaves free."""
+
+
+class _Sweeper(Protocol):
+    def left_behind(self, folder: str) -> tuple[str, ...]: ...
+
+    def drop(self, staged: str) -> bool: ...
 
 
 class Staging:
@@ -33,6 +42,11 @@ class Staging:
         with durable_write(parent):
             self.folder = self._made()
             self._room = shutil.disk_usage(self.folder).free - KEPT_FREE
+
+    def sweep(self, maker: "_Sweeper") -> None:
+        """Remove the folders beside it that others left when they died. Raises: StorageError."""
+        for left in maker.left_behind(f"{self._parent}/{STAGED}"):
+            maker.drop(left)
 
     def fill(self, items: Iterable[Member | bytes]) -> int:
         """Write the members, as `archive.read` gives them; how many bytes they have.
@@ -70,7 +84,7 @@ class Staging:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _made(self) -> str:
-        for folder in temporary_names(f"{self._parent}/import"):
+        for folder in temporary_names(f"{self._parent}/{STAGED}"):
             try:
                 self._disk.make_folder(folder)
             except FileExistsError:
