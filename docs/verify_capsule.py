@@ -8,7 +8,7 @@ PAGE, FOLDER = Path(__file__).with_name("format.md").read_text("utf-8"), Path(sy
 SHAPE, PATTERN = (dict(row.split(" ", 1) for row in re.search(f"```{b}\n(.*?)\n```", PAGE, re.S)[1].split("\n")) for b in ("shapes", "patterns"))
 START = {"id": None, "seq": -1, "batch": -1, "epoch": 0, "clock": 0, "chain": None, "of": None, "at": (0, "", "", 0, "")}
 tips, ids, epochs, made, where, start, last, heads = {}, {}, {}, [], MANIFEST, 0, START, ([], 0)
-nulls, gone, gaps, claims, KEPT = set(), set(), set(), [], re.search(r"MUST NOT be redacted: (.*?)\.", PAGE, re.S)[1]
+nulls, gone, gaps, claims, slim, KEPT = set(), set(), set(), [], [0], re.search(r"MUST NOT be redacted: (.*?)\.", PAGE, re.S)[1]
 there = {p.relative_to(FOLDER).as_posix() for p in FOLDER.rglob("*") if p.is_file() and p.name[:9] != ".sojourn-"}
 class Fault(Exception): pass
 def need(line=1, **rules):  # names the first rule that does not hold
@@ -61,7 +61,7 @@ def pardons(lines):  # format.md#pardons
         nulls.update([said.get("event")] * (kind == "redacted")); gone.update(said.get({"redacted": "blobs", "repaired": "lost"}.get(kind), []))
         gaps.update([tuple(said.get(k) for k in ("machine", "incarnation", "first", "last"))] * (kind == "repaired" and None not in (said.get("first"), said.get("last"))))
         sides = {c for c in named if {e["id"] for e in tips.get(c, [])} <= {x["id"] for x in h["heads"]}}
-        claims.extend([(number, named, sides)] * (kind == "claimed")); follow(h)
+        claims.extend([(number, named, sides)] * (kind == "claimed")); slim.extend([number] * (kind == "sealed" and said.get("without_workspace", False))); slim[:] = [max(slim)]; follow(h)
 def named(chain, first, end):  # whether `repaired` events name every place from `first` on before `end`
     more = max((g[3] + 1 for g in gaps if g[:2] == chain and g[2] <= first <= g[3]), default=first); return first >= end or more > first and named(chain, more, end)
 def place(h, number):  # format.md#identity, #chains, #order
@@ -73,7 +73,7 @@ def place(h, number):  # format.md#identity, #chains, #order
     need(chain_gap=gap or seq == was["seq"] + 1, chain_broken=gap or h["prev"] == was["id"], epoch_order=h["epoch"] >= was["epoch"],
          divergence=other == chain or any({chain, other} <= c[1] for c in later), batch_wrong=gap or h["batch"] in (seq, was["batch"]),
          clock_order=h["clock"] > was["clock"], clock_jump=h["clock"] - last["at"][0] <= 2**20, file_order=h["at"] > last["at"], heads_missing=seq or not ids or h["heads"], head_unknown=all(ids.get(tuple(x[k] for k in PLACE)) == x["id"] or len(tips.get((x["machine"], x["incarnation"]), [])) > 1 or tuple(x[k] for k in PLACE) not in ids and named((x["machine"], x["incarnation"]), x["seq"], x["seq"] + 1) for x in h["heads"]), identity_unknown=h["from"] in [None, *made]); made.extend([h["id"]] * new)
-    for ref in itertools.chain(h["refs"], (entry for text in h["deltas"] for entry in contents(text) if not slim)): blob(ref)
+    for ref in itertools.chain(h["refs"], (entry for text in h["deltas"] for entry in contents(text) if number > slim[0] or BLOBS + entry["sha256"] in there)): blob(ref)
 def torn(name, rest, seen=()):  # format.md#torn-tail: may all that can be read be of the append in progress?
     for line in rest[:-1]:
         try: h = event(line)
@@ -93,7 +93,7 @@ try:
     need(None, manifest_missing=MANIFEST in there); need(too_long=len(read(MANIFEST)) <= 2**26); m = strict(read(MANIFEST))
     form = m.get("format") if isinstance(m, dict) else m; need(manifest_malformed=fits(form, "Format", []))
     need(format_unknown=form["name"] == "sojourn.capsule", read_version_newer=form["read"] < 2, manifest_malformed=fits(m, "Manifest", []))
-    seal = m.get("seal"); slim = bool(seal and seal.get("without_workspace")); need(feature_unknown=not m["features"]["required"], path_unsafe=all(matches("path", path) for path in m["files"]),
+    seal = m.get("seal"); need(feature_unknown=not m["features"]["required"], path_unsafe=all(matches("path", path) for path in m["files"]),
                                manifest_malformed=not seal or all(matches("h", x) for x in seal["blobs"]), write_version_newer=form["write"] < 2)
     where, mark, data = LOG, m["timeline"], read(LOG); need(None, log_missing=LOG in there); pardons(data.split(b"\n")[:-1]); tips.clear()
     for number, line in enumerate(data.split(b"\n")[:-1], 1):

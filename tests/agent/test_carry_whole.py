@@ -77,6 +77,26 @@ def test_what_is_forked_at_import_runs_and_the_original_is_not_known(
     sound(machine, done.place.folder)
 
 
+@pytest.mark.parametrize("new", [True, False])
+def test_an_archive_without_its_workspace_can_be_taken_over(tmp_path: Path, new: bool) -> None:
+    stage = Stage(tmp_path, WRITES)
+    stage.run("go")
+    export(stage, without_workspace=True)
+    machine = elsewhere(tmp_path)
+    if new:
+        place = as_new(machine, tmp_path / "box.tar", name="mine").place
+        assert place is not None
+    else:
+        taken = take(machine, tmp_path / "box.tar").place
+        assert taken is not None
+        asyncio.run(claim(machine, taken, agreed=lambda _: True))
+        place = machine.find(taken.folder)
+    restored = [e.body for e in machine.look(place).events_of() if isinstance(e.body, Restored)]
+    assert [(body.snapshot, len(body.missing)) for body in restored] == [(None, 1)]
+    assert os.listdir(place.workspace or "") == []
+    sound(machine, place.folder)
+
+
 def test_it_is_forked_beside_the_one_that_is_here(stage: Stage) -> None:
     file = export(stage)
     first = as_new(stage.machine, file)

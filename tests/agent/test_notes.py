@@ -1,6 +1,7 @@
 """The agent's notes: edits by the agent and by people, at the same time and across a crash."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from agent.stage import Stage, killed_in_call
 from sojourn import Agent
 from sojourn.agent.notes import Edited, edit_notes, edits_of, notes_at, notes_on_disk
-from sojourn.errors import LimitError
+from sojourn.errors import HeldElsewhereError, LimitError
 from sojourn.format.event import Event, Memory, ToolIntent, ToolOutcome
 from sojourn.format.working_memory import MAX_EDIT, join
 
@@ -155,6 +156,16 @@ def test_notes_that_are_too_long_are_refused_and_nothing_is_kept(tmp_path: Path)
     stage.run()
     assert notes(stage) == NEW
     assert "memory_too_long" in repr(stage.events())
+
+
+def test_an_edit_of_a_capsule_that_may_not_run_here_is_refused_and_not_kept(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, [{"text": "Done."}])
+    stage.run()
+    shutil.copytree(stage.capsule, tmp_path / "copy")
+    copied = stage.machine.find(str(tmp_path / "copy"))
+    with pytest.raises(HeldElsewhereError):
+        asyncio.run(edit_notes(stage.machine, copied, before=NEW, after="# Mine\n"))
+    assert stage.machine.look(stage.make()).waiting == 0
 
 
 def test_secrets_are_masked_in_notes_and_in_their_file(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from sojourn.ids import EventId
 
 
 def writing(name: str, path: str, content: str) -> list[dict[str, object]]:
-    """A turn that writes one file."""
     call = {"tool": "write", "args": {"path": path, "content": content}}
     return [{"name": name, "calls": [call]}, {"name": f"{name}!", "text": f"{name} is done."}]
 
@@ -34,8 +33,7 @@ TURNS = [
     *writing("first", "one.txt", "1"),
     *writing("second", "two.txt", "2"),
     *writing("third", "one.txt", "other"),
-    {"name": "rest", "text": "At rest."},
-    {"name": "still", "text": "Still at rest."},
+    *({"name": name, "text": "At rest."} for name in ("rest", "still")),
 ]
 
 
@@ -52,8 +50,7 @@ def workspace(stage: Stage) -> Path:
 
 
 def files(folder: str | Path | None) -> dict[str, str]:
-    assert folder is not None
-    return {name: data.decode() for name, data in tree(folder).items()}
+    return {name: data.decode() for name, data in tree(folder or "").items()}
 
 
 def snapshots(stage: Stage) -> list[Event]:

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.stage import Stage
 from sojourn.core.scan import LONGEST
 from sojourn.drive.scan import Suspect, scan
 from sojourn.format import layout, snapshot
 from sojourn.format.blob import blob_id
+from sojourn.format.event import ModelOutcome
+from sojourn.store.files import FolderFiles
 
 KEY = b"ghp_" + sha256(b"no real key").hexdigest()[:36].encode()
 
@@ -45,6 +49,14 @@ def test_a_secret_in_an_event_is_named_by_line_and_field() -> None:
     (suspect,) = found({layout.TIMELINE: log})
     assert (suspect.file, suspect.line) == (layout.TIMELINE, 2)
     assert (suspect.rule, suspect.within) == ("GitHub token", "parts[0].text")
+
+
+def test_the_event_of_the_line_is_named(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, [{"text": KEY.decode()}])
+    stage.run()
+    (suspect,) = scan(FolderFiles(str(stage.capsule)))
+    said = next(event for event in stage.events() if isinstance(event.body, ModelOutcome))
+    assert (suspect.event, suspect.number) == (said.id, said.header.seq)
 
 
 def test_a_line_that_is_no_json_is_looked_at_too() -> None:

@@ -257,12 +257,12 @@ def test_what_a_killed_run_left_is_removed_by_the_next(place: Place) -> None:
     assert tree(place.root) == {"a": "- b'1'"}
 
 
-def test_an_empty_list_takes_everything_of_ours_away(place: Place) -> None:
+def test_an_empty_list_takes_everything_of_ours_away_but_the_ignore_file(place: Place) -> None:
     place.write({"a/b/c": "1", "d": "2", "kept.log": "3", ".sojournignore": "*.log"})
     (place.root / "e/f").mkdir(parents=True)
     taken = place.take()
     place.restore(taken.listed, EMPTY)
-    assert tree(place.root) == {"kept.log": "- b'3'"}
+    assert tree(place.root) == {"kept.log": "- b'3'", ".sojournignore": "- b'*.log'"}
 
 
 @pytest.mark.skipif(GIT is None, reason="git is not installed")

@@ -136,3 +136,40 @@ def snapshot_with_a_delta_that_is_not_json() -> Capsule:
 def snapshot_of_another_shape() -> Capsule:
     """A snapshot event has its shape."""
     return one(result="sha256:" + digest("x"))
+
+
+def slim(*later: str) -> Capsule:
+    """A capsule that was sealed without its workspace, lives on, and snapshots these texts."""
+    capsule, at = born()
+    held = entry("a", "one")
+    capsule.add("snapshot", taken([held], [], listed(held)), at)
+    seal = {"number": 1, "previous": None, "purpose": "backup", "without_workspace": True}
+    capsule.add("sealed", seal, at)
+    for text in later:
+        again = entry("a", text)
+        capsule.add("snapshot", taken([again], [], listed(again)), at)
+    return capsule
+
+
+@scenario()
+def snapshot_left_out_by_a_seal() -> Capsule:
+    """Contents from before a seal without the workspace may be absent for good."""
+    return slim()
+
+
+@scenario(log("blob_missing", 6))
+def snapshot_after_a_seal_that_left_out() -> Capsule:
+    """Those that a later snapshot names must be there, the same as before or others."""
+    return slim("one")
+
+
+@scenario(log("blob_size", 4))
+def snapshot_left_out_with_another_size() -> Capsule:
+    """What is there must be what is named."""
+    capsule, at = born()
+    capsule.blob(b"one")
+    held = entry("a", "one") | {"size": 4}
+    capsule.add("snapshot", taken([held], [], listed(held)), at)
+    seal = {"number": 1, "previous": None, "purpose": "backup", "without_workspace": True}
+    capsule.add("sealed", seal, at)
+    return capsule

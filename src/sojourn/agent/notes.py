@@ -7,6 +7,8 @@ from typing import Literal
 from sojourn.agent.look import Look
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place
+from sojourn.core.tenure import MayLook
+from sojourn.drive.opening import refusal
 from sojourn.errors import FormatError, HeldElsewhereError, LimitError, NotFoundError
 from sojourn.format import layout
 from sojourn.format.event import Event, Memory
@@ -93,7 +95,7 @@ class Edited:
 async def edit_notes(machine: Machine, place: Place, *, before: str, after: str) -> Edited:
     """Accept an edit of the notes, made from the text `before`, and record it if nobody runs.
 
-    Raises: LimitError `memory_too_long`; what holding a capsule raises, when it is not held.
+    Raises: LimitError `memory_too_long`; what holding a capsule raises, nothing accepted.
     """
     if len(after.encode(errors="surrogatepass")) > MAX_EDIT:
         raise LimitError(
@@ -102,6 +104,9 @@ async def edit_notes(machine: Machine, place: Place, *, before: str, after: str)
             state="Nothing was changed.",
             hint="Shorten them.",
         )
+    admission = machine.look(place).admission
+    if isinstance(admission, MayLook):
+        raise refusal(admission)
     request = RequestId(machine.ports.randomness.token(16).hex())
     edit = Message(
         request=request,

@@ -115,7 +115,8 @@ def _print(voice: Voice, answer: "ExplainAnswer", named: str) -> None:
     ):
         voice.data(Painted(f"  {title:<9}", "dim"), text)
     if not answer.reasons:
-        voice.talk(Painted(f"nothing keeps it from running here:  sojourn run {named}", "dim"))
+        what = f"resume {named}" if answer.turn else f'run {named} "what to do"'
+        voice.talk(Painted(f"nothing keeps it from running here:  sojourn {what}", "dim"))
     for count, reason in enumerate(answer.reasons, start=1):
         code = Painted(f"   [{reason.code}]", "dim")
         voice.data(Painted(f"  {f'why {count}':<9}", "warn"), reason.message, code)

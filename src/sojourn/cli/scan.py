@@ -29,7 +29,15 @@ def command(settings: Settings, capsule: str | None) -> int:
 
     machine, place = find(capsule)
     suspects = tuple(
-        SuspectShape(id=one.id, rule=one.rule, file=one.file, line=one.line, within=one.within)
+        SuspectShape(
+            id=one.id,
+            rule=one.rule,
+            file=one.file,
+            line=one.line,
+            event=one.event,
+            number=one.number,
+            within=one.within,
+        )
         for one in scan(place)
     )
     voice = Voice(settings)
@@ -39,7 +47,8 @@ def command(settings: Settings, capsule: str | None) -> int:
     for one in suspects:
         within = f" ({one.within})" if one.within else ""
         where = Painted(f"{one.file} line {one.line}{within}", "bold")
-        voice.data(Painted(one.id + "  ", "dim"), where, f": {one.rule}")
+        event = "" if one.event is None else f", event {one.number} {one.event[:12]}"
+        voice.data(Painted(one.id + "  ", "dim"), where, event, f": {one.rule}")
     if not suspects:
         voice.data(Painted("nothing found", "good"), f"  {place.name} holds no likely secret")
         return 0

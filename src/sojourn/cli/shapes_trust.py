@@ -4,12 +4,17 @@ from sojourn.cli.shapes import Answer, CapsuleShape, Shape
 
 
 class SuspectShape(Shape, frozen=True, kw_only=True):
-    """What is likely a secret: its kind and place, never its value; `line` from 1 in `file`."""
+    """What is likely a secret: its kind and place, never its value; `line` from 1 in `file`.
+
+    `event` and `number` name the event in that line of the log, null elsewhere.
+    """
 
     id: str
     rule: str
     file: str
     line: int
+    event: str | None
+    number: int | None
     within: str
 
 

@@ -8,7 +8,7 @@ from sojourn.cli.capsules import capsule_argument, complete_capsule, find, shape
 from sojourn.cli.group import Command
 from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Voice
-from sojourn.errors import UsageError
+from sojourn.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from sojourn.agent import Machine, Place
@@ -132,6 +132,13 @@ def restore(settings: Settings, words: tuple[str, ...], folder: str | None) -> N
     machine, place = find(where)
     called = machine.reference(place)
     event = snapshot_named(machine.look(place), names[0], called=called)
+    if event is None:
+        raise NotFoundError(
+            f"no snapshot was taken up to event {names[0]}",
+            code="no_snapshot",
+            state="No file was changed.",
+            hint=f"`sojourn snapshot list {called}` names them; the first is the earliest.",
+        )
     voice = Voice(settings)
     if folder is not None:
         _restore_to(voice, machine, place, event, folder)

@@ -13,7 +13,7 @@ from sojourn.drive.refill import Remaining, Remains
 from sojourn.errors import FormatError, NotFoundError, UsageError
 from sojourn.format import blob, layout
 from sojourn.format.body import Head
-from sojourn.format.capsule_kinds import Redacted, Snapshotted
+from sojourn.format.capsule_kinds import Redacted, Sealed, Snapshotted
 from sojourn.format.event import EnvironmentChanged, Event
 from sojourn.format.failures import stops_running
 from sojourn.format.manifest import Features, Manifest, access
@@ -154,6 +154,7 @@ class _Reading:
         self.remaining = Remaining(store)
         self.named: set[BlobId] = set()
         self.redacted: set[BlobId] = set()
+        self._named_contents: set[BlobId] = set()
 
     def read(self, length: int) -> Ending:
         """Take the first `length` bytes of the log.
@@ -180,6 +181,10 @@ class _Reading:
         entries = delta_of(body, lambda ref: blob_or_none(self._store, ref)).changed
         return (entry.sha256 for entry in entries if entry.sha256 is not None)
 
+    def _leave_out(self) -> None:
+        """After a seal without the workspace: contents that are not here need not be copied."""
+        self.named -= {blob for blob in self._named_contents if not self._store.has_blob(blob)}
+
     def _take(self, items: Sequence[Item]) -> None:
         for item in items:
             if isinstance(item, Damage):
@@ -188,7 +193,11 @@ class _Reading:
             self.remaining.add(item)
             self.named.update(ref.sha256 for ref in blob.refs(item.body))
             if isinstance(item.body, Snapshotted):
-                self.named.update(self._contents(item.body))
+                found = set(self._contents(item.body))
+                self._named_contents |= found
+                self.named |= found
+            elif isinstance(item.body, Sealed) and item.body.without_workspace:
+                self._leave_out()
             elif isinstance(item.body, Redacted):
                 self.redacted.update(BlobId(digest) for digest in item.body.blobs)
         self.folding.take(items)

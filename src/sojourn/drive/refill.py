@@ -11,7 +11,7 @@ from sojourn.drive.reading import blob_or_none
 from sojourn.drive.snapshots import carry_out, refuse_conflicts
 from sojourn.errors import FormatError, StorageError
 from sojourn.format import layout
-from sojourn.format.capsule_kinds import Redacted, Restored, Snapshotted
+from sojourn.format.capsule_kinds import Redacted, Restored, Sealed, Snapshotted
 from sojourn.format.event import Event
 from sojourn.format.failures import say
 from sojourn.format.snapshot import EMPTY, Snapshot
@@ -63,6 +63,7 @@ class Remaining:
         self._lacking = Lacking()
         self._redacted: set[BlobId] = set()
         self._restored: set[Incarnation] = set()
+        self._slim = False
 
     def add(self, event: Event) -> None:
         """Take in the log's next event."""
@@ -74,16 +75,27 @@ class Remaining:
             self._redacted.update(BlobId(digest) for digest in body.blobs)
         elif isinstance(body, Restored) and body.why == "claim":
             self._restored.add(event.header.incarnation)
+        elif isinstance(body, Sealed):
+            self._slim = self._slim or body.without_workspace
 
     def is_restored_by(self, incarnation: Incarnation) -> bool:
         """Whether this tenure's claim has filled its workspace and said so."""
         return incarnation in self._restored
 
     def last(self) -> Remains:
-        """What the last snapshot gives. Raises: FormatError when its list cannot be read."""
+        """What the last snapshot gives; nothing where a seal left its contents out for good.
+
+        Raises: FormatError when its list cannot be read.
+        """
         current = self._snapshots.current
         listed = self._snapshots.list_at(current, lambda ref: blob_or_none(self._store, ref))
-        return self._remains(current, listed)
+        return self.nothing() if self._is_left_out(listed) else self._remains(current, listed)
+
+    def _is_left_out(self, listed: Snapshot) -> bool:
+        """Whether contents are absent, as they may be after a seal without the workspace."""
+        named = (entry.sha256 for entry in listed.entries if entry.sha256 is not None)
+        absent = (blob for blob in named if not self._store.has_blob(blob))
+        return self._slim and any(blob not in self._redacted for blob in absent)
 
     def nothing(self) -> Remains:
         """What there is without any snapshot."""

@@ -1,7 +1,7 @@
 """Looks through a whole capsule for likely secrets, before it leaves (docs/format.md#scan)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final, Protocol
 
@@ -11,6 +11,9 @@ from sojourn.core.scan import LONGEST, find_secrets
 from sojourn.errors import FormatError
 from sojourn.format import layout, snapshot
 from sojourn.format.canon import JSON
+from sojourn.format.event import Header
+from sojourn.format.line import HEADER
+from sojourn.ids import EventId
 
 ID_DIGITS: Final = 12
 
@@ -35,8 +38,9 @@ class ScannedFiles(Protocol):
 class Suspect:
     """What is likely a secret: its kind and place, never its value.
 
-    `line` counts from 1 in `file`. `within` says where in the line: the field of an event, or the
-    path in the workspace that a blob is the content of. `id` names this finding and stays the same
+    `line` counts from 1 in `file`; `event` is the id of the event in that line, and `number` its
+    place in its chain, None where there is none. `within` says where in the line: the field of an
+    event, or the path in the workspace that a blob is the content of. `id` names this finding and stays the same
     as long as the bytes there do.
     """
 
@@ -45,6 +49,8 @@ class Suspect:
     line: int
     within: str
     id: str
+    event: EventId | None = None
+    number: int | None = None
 
 
 def scan(files: ScannedFiles) -> Iterator[Suspect]:
@@ -81,9 +87,21 @@ def _scan_line(line: bytes, number: int) -> Iterator[Suspect]:
         body = value.get("body") if isinstance(value, dict) else value
         strings = _strings(body, "")
     line_id = sha256(line).hexdigest()
+    event, place = _named(line)
     for field, text in strings:
         for hit in find_secrets(text):
-            yield _suspect(hit.rule, layout.TIMELINE, number, field, f"{line_id} {hit.start}")
+            suspect = _suspect(hit.rule, layout.TIMELINE, number, field, f"{line_id} {hit.start}")
+            yield replace(suspect, event=event, number=place)
+
+
+def _named(line: bytes) -> tuple[EventId | None, int | None]:
+    """The id and the number of the event in a line, where it can be read."""
+    packed = line[line.rfind(HEADER) + len(HEADER) : -1]
+    try:
+        header = msgspec.json.decode(packed, type=Header)
+    except msgspec.MsgspecError:
+        return None, None
+    return EventId(sha256(packed).hexdigest()), header.seq
 
 
 def _strings(value: JSON, path: str) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Final, Protocol, cast
 
 from sojourn.errors import FormatError
 from sojourn.format import blob, layout, manifest, seal
-from sojourn.format.capsule_kinds import Snapshotted
+from sojourn.format.capsule_kinds import Sealed, Snapshotted
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, Finding, finding, say
 from sojourn.format.manifest import FileMark
@@ -70,9 +70,7 @@ def verify(
         if manifest.access(found) == "read":
             yield finding("write_version_newer", layout.MANIFEST, 1, str(found.format.write))
     identities: list[EventId] = []
-    sealed = None if found is None else found.seal
-    items = _Items(files, contents=sealed is None or not sealed.without_workspace)
-    last = yield from _check_log(items, marks, identities, same_boot=same_boot)
+    last = yield from _check_log(_Items(files), marks, identities, same_boot=same_boot)
     if found is not None:
         yield from manifest.check(found, identities=identities)
     if found is not None and found.seal is not None:
@@ -109,6 +107,7 @@ def _check_log(
     whole = [number == 0 for number in ending.rest_lines].count(True)
     last = len(ending.rest) - whole
     yield from items.check(ending.rest_lines[:last], ending.rest[:last])
+    items.keep_lacking()
     yield from items.give(ending.redacted_blobs | ending.lost_blobs)
     if ending.torn is not None:
         yield finding("torn_tail", layout.TIMELINE, ending.torn.line, ending.torn.reason)
@@ -135,12 +134,12 @@ class _Kept:
 class _Items:
     """What the reader gives, and the blobs that it names."""
 
-    def __init__(self, files: CapsuleFiles, *, contents: bool) -> None:
+    def __init__(self, files: CapsuleFiles) -> None:
         self.files = files
-        self._contents = contents
         self._reported: set[BlobId] = set()
         self.last: Event | None = None
         self._kept: list[_Kept] = []
+        self._lacking: dict[BlobId, int] = {}
 
     def check(self, numbers: Iterable[int], items: Iterable[Item]) -> Iterator[Finding]:
         """Take in what the reader gives; failures are kept, since later lines may pardon them."""
@@ -152,8 +151,10 @@ class _Items:
             refs = blob.refs(item.body)
             for ref in sorted(refs, key=lambda ref: (ref.sha256, ref.size)) if refs else ():
                 self._check_blob(ref.sha256, ref.size, line)
-            if self._contents and isinstance(item.body, Snapshotted):
+            if isinstance(item.body, Snapshotted):
                 self._check_contents(item.body, line)
+            elif isinstance(item.body, Sealed) and item.body.without_workspace:
+                self._pardon_contents()
         if len(self._kept) >= MAX_KEPT:
             yield from self.give(frozenset())
 
@@ -163,6 +164,18 @@ class _Items:
         for one in sorted(kept, key=lambda one: (one.line, one.later)):
             if one.blob is None or one.blob not in gone:
                 yield one.finding
+
+    def keep_lacking(self) -> None:
+        """Contents of snapshots that are not there are failures now: no seal left them out."""
+        for name, line in self._lacking.items():
+            found = finding("blob_missing", layout.TIMELINE, line, name)
+            self._kept.append(_Kept(line, True, found, name))
+        self._lacking.clear()
+
+    def _pardon_contents(self) -> None:
+        """Contents named so far may be absent (docs/format.md#sealing)."""
+        self._reported.difference_update(self._lacking)
+        self._lacking.clear()
 
     def _check_blob(self, name: BlobId, wanted: int, line: int) -> None:
         size = self.files.size(layout.blob_path(name))
@@ -182,8 +195,13 @@ class _Items:
                 self._kept.append(_Kept(line, True, found))
             return
         for entry in changed:
-            if entry.sha256 is not None and entry.size is not None:
-                self._check_blob(BlobId(entry.sha256), entry.size, line)
+            if entry.sha256 is None or entry.size is None or entry.sha256 in self._reported:
+                continue
+            if self.files.size(layout.blob_path(entry.sha256)) is None:
+                self._reported.add(entry.sha256)
+                self._lacking[entry.sha256] = line
+            else:
+                self._check_blob(entry.sha256, entry.size, line)
 
     def read_blob(self, ref: BlobRef) -> bytes | None:
         return self.files.read(layout.blob_path(ref.sha256), ref.size)

@@ -1,6 +1,7 @@
 """What putting a snapshot back would do, and what stands in its way; changes nothing.
 
-docs/format.md#snapshots: nothing is touched but what the list before or the list to be holds.
+docs/format.md#snapshots: nothing is touched but what the list before or the list to be holds. The
+file that says what is ignored is never removed, else the next snapshot would take what it hides.
 """
 
 import os
@@ -19,6 +20,7 @@ from sojourn.store.disk import Disk
 from sojourn.store.durable import read_whole
 from sojourn.store.workspace_folders import FILE_FLAGS, Reach
 from sojourn.store.workspace_known import Row, holds
+from sojourn.store.workspace_rules import OWN
 from sojourn.store.workspace_walk import escaped
 
 LONGEST_TARGET: Final = 4096
@@ -60,6 +62,7 @@ class Planner:
             entry
             for entry in before.entries
             if (entry.path not in theirs or (entry.path in bare and entry.type != "directory"))
+            and entry.path != OWN
             and self._is_still_ours(entry)
         )
         removed = {entry.path for entry in remove}
