@@ -176,7 +176,8 @@ def _print(voice: Voice, answer: "VerifyAnswer", known_as: str) -> None:
         from sojourn.cli.carrying import said_of, signed_by
 
         what += f", {said_of(answer.seal)}"
-        voice.talk("signed by ", *signed_by(answer.signature))
+        if not any(fault.file == layout.SIGNATURE for fault in answer.failures):
+            voice.talk("signed by ", *signed_by(answer.signature))
     if answer.sound:
         voice.data(Painted("sound", "good"), f"  {name}: {what}")
         return
