@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from agent.stage import Stage
 from sojourn import Machine
 from sojourn.agent import carry
 from sojourn.agent.arrive import Arrival
-from sojourn.errors import LimitError, UsageError
+from sojourn.errors import LimitError, StorageError, UsageError
 from sojourn.format import archive, layout, manifest, seal
 
 
@@ -111,6 +112,20 @@ def test_a_member_larger_than_the_disk_is_refused_before_it_is_written(stage: St
     file = stage.folder / "huge"
     file.write_bytes(b"".join(files))
     assert refusal(elsewhere(stage.folder), file) == "disk_full"
+
+
+def test_a_disk_that_is_nearly_full_is_said_to_keep_some_room(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, machine = export(stage), elsewhere(stage.folder)
+    full = shutil.disk_usage(stage.folder)._replace(free=2 << 20)
+
+    def usage(_path: str) -> object:
+        return full
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    with pytest.raises(StorageError, match="64 MiB of the disk stay free"):
+        take(machine, file)
 
 
 def test_what_is_no_archive_is_refused(stage: Stage) -> None:

@@ -1,8 +1,9 @@
 """A capsule is searched by meaning and by words; its index can be made again from the log."""
 
 import asyncio
+import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,16 @@ def test_an_index_of_another_embedder_is_made_anew(stage: Stage) -> None:
     assert index.load(index_file(stage).read_bytes()).embedder == index.EmbedderMark(
         name=counting.name, digest=counting.digest, dimensions=256
     )
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_whatever_lies_in_the_place_of_the_index_file_stops_no_search(
+    stage: Stage, make: Callable[[Path], None]
+) -> None:
+    ask(stage, "deadlock")
+    index_file(stage).unlink()
+    make(index_file(stage))
+    assert "deadlock" in texts(ask(stage, "deadlock"))[0]
 
 
 def test_without_an_embedder_words_are_compared_and_it_is_said(stage: Stage) -> None:

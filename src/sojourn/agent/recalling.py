@@ -8,7 +8,7 @@ from sojourn.agent.places import Place
 from sojourn.drive.index_file import index_bytes, write_index
 from sojourn.drive.recall import Found, Recaller
 from sojourn.embedders.static import StaticEmbedder
-from sojourn.errors import CallError, StorageError
+from sojourn.errors import CallError, FormatError, StorageError
 from sojourn.ids import EventId
 from sojourn.ports_recall import Embedder, Recalled, RecallExcept
 from sojourn.store.working_index import SqliteWorkingIndex
@@ -54,8 +54,8 @@ async def search(
     if not words_only and not found.without_vectors:
         try:
             await _write(machine, place, recaller, always=False)
-        except StorageError:
-            # A capsule on a read-only disk can be searched all the same.
+        except (FormatError, StorageError):
+            # On a read-only disk, or where no plain file lies, it is searched all the same.
             return found
     return found
 

@@ -62,18 +62,19 @@ def command(
 
     if capsule is not None and os.path.isfile(capsule):
         checked = verify_archive(capsule, identities=identity, allowed_signers=allowed_signers)
-        answer = _of_archive(capsule, checked)
+        answer, known_as = _of_archive(capsule, checked), ""
     else:
-        answer = _of_folder(capsule, allowed_signers)
+        answer, known_as = _of_folder(capsule, allowed_signers)
     voice = Voice(settings)
     if settings.json:
         voice.answer(answer)
     else:
-        _print(voice, answer)
+        _print(voice, answer, known_as)
     return 0 if answer.sound else FormatError.exit_code
 
 
-def _of_folder(capsule: str | None, allowed_signers: str | None) -> "VerifyAnswer":
+def _of_folder(capsule: str | None, allowed_signers: str | None) -> "tuple[VerifyAnswer, str]":
+    """What was found, and how the capsule is named in advice."""
     from sojourn.agent.carry import check_folder
     from sojourn.cli.carrying import seal_shape, signature_shape
     from sojourn.cli.shapes_archive import VerifyAnswer
@@ -82,7 +83,7 @@ def _of_folder(capsule: str | None, allowed_signers: str | None) -> "VerifyAnswe
     failures, notices = _sorted(machine.verify(place))
     checked = check_folder(place.folder, allowed_signers=allowed_signers)
     failures += _refusal(checked.refused)
-    return VerifyAnswer(
+    answer = VerifyAnswer(
         capsule=shape_of(place),
         sound=not failures,
         log_bytes=log_bytes(place.folder),
@@ -92,6 +93,7 @@ def _of_folder(capsule: str | None, allowed_signers: str | None) -> "VerifyAnswe
         seal=seal_shape(checked.manifest, checked.digest),
         signature=signature_shape(checked.signed),
     )
+    return answer, machine.reference(place)
 
 
 def _of_archive(file: str, checked: "Checked") -> "VerifyAnswer":
@@ -158,7 +160,7 @@ def blob_count(folder: str) -> int:
     return sum(layout.is_blob_name(name) for name in names)
 
 
-def _print(voice: Voice, answer: "VerifyAnswer") -> None:
+def _print(voice: Voice, answer: "VerifyAnswer", known_as: str) -> None:
     for word, style, faults in (
         ("failure", "bad", answer.failures),
         ("notice", "warn", answer.notices),
@@ -174,7 +176,8 @@ def _print(voice: Voice, answer: "VerifyAnswer") -> None:
         from sojourn.cli.carrying import said_of, signed_by
 
         what += f", {said_of(answer.seal)}"
-        voice.talk("signed by ", *signed_by(answer.signature))
+        if not any(fault.file == layout.SIGNATURE for fault in answer.failures):
+            voice.talk("signed by ", *signed_by(answer.signature))
     if answer.sound:
         voice.data(Painted("sound", "good"), f"  {name}: {what}")
         return
@@ -184,4 +187,6 @@ def _print(voice: Voice, answer: "VerifyAnswer") -> None:
         voice.talk("Nothing was changed. `sojourn import` will not take it.")
         return
     voice.talk("Nothing was changed. It opens for reading and will not run.")
-    voice.talk(f"What can be read:  sojourn log {name}    What to do:  sojourn doctor {name}")
+    voice.talk(
+        f"What can be read:  sojourn log {known_as}    What to do:  sojourn doctor {known_as}"
+    )

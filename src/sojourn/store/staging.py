@@ -101,7 +101,8 @@ class Staging:
         self._room -= item.size
         if self._room < 0:
             raise StorageError(
-                f"there is no room for {item.path}, of {item.size:,} bytes",
+                f"there is no room for {item.path}, of {item.size:,} bytes: "
+                f"{KEPT_FREE >> 20} MiB of the disk stay free",
                 code="disk_full",
                 state="Nothing was kept.",
                 hint="Make room, then try again.",
