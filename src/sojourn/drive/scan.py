@@ -40,8 +40,8 @@ class Suspect:
 
     `line` counts from 1 in `file`; `event` is the id of the event in that line, and `number` its
     place in its chain, None where there is none. `within` says where in the line: the field of an
-    event, or the path in the workspace that a blob is the content of. `id` names this finding and stays the same
-    as long as the bytes there do.
+    event, or the path in the workspace that a blob is the content of. `id` names this finding and
+    stays the same as long as the bytes there do.
     """
 
     rule: str
