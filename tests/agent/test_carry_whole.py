@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.arriving import SAYS, elsewhere, export, take, tree
+from agent.arriving import SAYS, elsewhere, export, new_key, take, tree
 from agent.carried import events_in, forked, run_in, sound
 from agent.stage import Stage
 from agent.test_refusals import Notes
@@ -220,6 +220,21 @@ def test_an_archive_that_is_damaged_or_of_another_capsule_is_not_merged(stage: S
         merged(stage, theirs)
     assert tree(stage.capsule) == sealed and before.keys() <= sealed.keys()
     assert os.listdir(stage.machine.state.capsules) == []
+
+
+def test_an_archive_that_lost_its_signature_is_not_merged(stage: Stage) -> None:
+    key = new_key(stage.folder, "key")
+    machine = elsewhere(stage.folder)
+    taken = take(machine, export(stage, sign=str(key))).place
+    assert taken is not None
+    asyncio.run(claim(machine, taken, agreed=lambda _: True))
+    stage.rewrite([{"text": "More."}])
+    plain = export(stage, "plain.tar")
+    before = tree(Path(taken.folder))
+    with pytest.raises(FormatError) as refused:
+        asyncio.run(merge_archive(machine, machine.find(taken.folder), str(plain)))
+    assert refused.value.code == "signature_stripped"
+    assert tree(Path(taken.folder)) == before
 
 
 def test_a_fork_that_is_carried_is_merged_into_its_parent(stage: Stage) -> None:

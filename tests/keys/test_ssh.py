@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.errors import CallError, FormatError, NotFoundError, SojournError
+from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
 from sojourn.format import layout, signature
 from sojourn.keys import ssh
 
@@ -73,7 +73,7 @@ def test_a_key_that_cannot_sign_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     key = new_key(tmp_path)
     os.unlink(key)
-    with pytest.raises(CallError) as failure:
+    with pytest.raises(UsageError) as failure:
         ssh.sign(MANIFEST, key=f"{key}.pub")
     assert failure.value.code == "signing_failed"
     with pytest.raises(NotFoundError):

@@ -12,6 +12,7 @@ from sojourn.agent.places import Place, place_at
 from sojourn.agent.writing import interrupted_at_once
 from sojourn.core.chart import Chart
 from sojourn.drive.compare import Comparison, compare
+from sojourn.drive.importing import DOUBTS
 from sojourn.drive.merge import Merged, merge_capsules
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.errors import FormatError
@@ -56,6 +57,7 @@ async def merge_archive(
     with ExitStack() as stack:
         with interrupted_at_once():
             staging, arrival = stack.enter_context(staged(machine, file, identities=identities))
+        _refuse_doubts(arrival)
         merged = await merge_capsules(
             machine.ports,
             place.folder,
@@ -64,6 +66,22 @@ async def merge_archive(
             observer=observer or Unwatched(),
         )
         return merged, arrival
+
+
+def _refuse_doubts(arrival: Arrival) -> None:
+    """Nothing, when the signature is what this machine knows of the capsule.
+
+    Raises: FormatError `signature_stripped` or `other_signer`.
+    """
+    for doubt in arrival.doubts:
+        if doubt != "older_copy":
+            raise FormatError(
+                DOUBTS[doubt],
+                code=doubt,
+                state="Nothing was merged.",
+                hint="Ask its sender for one that is signed as before, or look at it from another "
+                "state folder (SOJOURN_HOME) with `sojourn import`.",
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

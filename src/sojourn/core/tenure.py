@@ -225,6 +225,7 @@ def claimed_record(
         folder=evidence.folder,
         workspace=workspace,
         claim=claim,
+        seal=msgspec.UNSET if record is None else record.seal,
     )
 
 

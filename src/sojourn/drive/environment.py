@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from sojourn.errors import FormatError
 from sojourn.format import environment, layout
 from sojourn.format.environment_spec import Environment
 from sojourn.ports import Store
@@ -19,6 +20,16 @@ def read_environment(files: Mapping[str, bytes]) -> Environment:
     Raises: FormatError with file and line when the spec is not one.
     """
     spec = files.get(layout.SPEC, b"")
-    wanted = environment.load(spec)
-    environment.check_locks(wanted, files, spec=spec)
+    try:
+        wanted = environment.load(spec)
+        environment.check_locks(wanted, files, spec=spec)
+    except FormatError as error:
+        raise FormatError(
+            error.message,
+            code=error.code,
+            state="Nothing was recorded or run; the file is as it was left.",
+            hint=f"Mend line {error.line} of {layout.SPEC} in the capsule's folder.",
+            file=error.file,
+            line=error.line,
+        ) from None
     return wanted

@@ -29,14 +29,15 @@ def sign(manifest: bytes, *, key: str) -> bytes:
     With the public part of a key, the agent or the hardware that has the private one is asked;
     ssh-keygen may ask for a passphrase or a touch at the terminal.
 
-    Raises: NotFoundError `key_missing`; CallError `signing_failed`, `ssh_keygen_missing`.
+    Raises: NotFoundError `key_missing`; UsageError `signing_failed`; CallError
+    `ssh_keygen_missing`.
     """
     plain = _plain_key(key)
     if plain is not None:
         return _signed(plain, manifest)
     done = _ssh_keygen(("-Y", "sign", "-q", "-n", NAMESPACE, "-f", key), manifest, talk=True)
     if done.returncode:
-        raise CallError(
+        raise UsageError(
             f"ssh-keygen could not sign with {key}",
             code="signing_failed",
             state="Nothing was written.",
