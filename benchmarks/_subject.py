@@ -182,7 +182,7 @@ def run(order: Order) -> None:
 
     async def whole() -> None:
         capsule = str(order.folder / "capsule")
-        await go(machine, await machine.create(capsule, model="scripted/local"), PROMPT)
+        await go(machine, await machine.create(capsule, model="ollama/local"), PROMPT)
 
     asyncio.run(whole())
 
