@@ -68,13 +68,18 @@ def scan(files: ScannedFiles) -> Iterator[Suspect]:
 
 
 def _scan_log(chunks: Iterable[bytes]) -> Iterator[Suspect]:
-    rest, number = b"", 0
+    for number, line in enumerate(_lines(chunks), 1):
+        yield from _scan_line(line, number)
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines without their 0x0A; what follows the last one comes last, if anything does."""
+    rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
-        for number, line in enumerate(lines, number + 1):  # noqa: B020
-            yield from _scan_line(line, number)
+        yield from lines
     if rest:
-        yield from _scan_line(rest, number + 1)
+        yield rest
 
 
 def _scan_line(line: bytes, number: int) -> Iterator[Suspect]:
