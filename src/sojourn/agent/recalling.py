@@ -46,9 +46,12 @@ async def search(
     """
     recaller = recaller_of(machine, place, embedder=embedder)
 
+    index = SqliteWorkingIndex(machine.state.working_index(place.capsule))
+
     def find() -> Found:
-        recaller.bring_up(whole=True)
-        return recaller.find(question, most=most, kinds=kinds, words_only=words_only)
+        with index.alone():
+            recaller.bring_up(whole=True)
+            return recaller.find(question, most=most, kinds=kinds, words_only=words_only)
 
     found = await asyncio.to_thread(_twice, find)
     if not words_only and not found.without_vectors:

@@ -4,8 +4,10 @@ It can be deleted at any time. A damaged file, or one of another layout, is repl
 (docs/recall.md#working-index).
 """
 
+import fcntl
 import os
 import sqlite3
+import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Final, cast
@@ -163,6 +165,17 @@ class SqliteWorkingIndex:
             ) from error
 
     @contextmanager
+    def alone(self) -> Generator[None]:
+        """Others who ask for the same wait meanwhile, so that nobody replaces a file in use."""
+        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        handle = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+    @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
         """A connection to a file of this layout; a damaged one is replaced first.
 
@@ -194,9 +207,8 @@ class SqliteWorkingIndex:
 
 def _ready(path: str) -> sqlite3.Connection:
     """Open it and make its tables; one of another layout is a damaged one."""
-    made = not os.path.exists(path)
-    if made:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    if not os.path.exists(path):
+        _make(path)
     db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
     try:
         # Losing the last update in a power cut loses nothing: it is made again from the log.
@@ -215,6 +227,21 @@ def _ready(path: str) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _make(path: str) -> None:
+    """An empty file for this user alone, unless there is one by now.
+
+    It is closed before it has its name: closing a file of SQLite lets go of the locks that other
+    threads of this process have on it.
+    """
+    handle, made = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".sojourn-")
+    os.close(handle)
+    try:
+        with suppress(FileExistsError):
+            os.link(made, path)
+    finally:
+        os.unlink(made)
 
 
 class _OtherLayout(sqlite3.DatabaseError):
