@@ -9,11 +9,10 @@ from sojourn.core.turn_state import TurnState
 from sojourn.core.view import Transcript
 from sojourn.drive.machine import Ports
 from sojourn.drive.opening import examine
-from sojourn.drive.reading import Folded, read_blobs
-from sojourn.errors import FormatError
+from sojourn.drive.reading import Folded, blob_or_none, read_blobs
 from sojourn.format.body import Head
 from sojourn.format.event import Event
-from sojourn.format.parts import BlobRef, Text
+from sojourn.format.parts import Text
 from sojourn.format.timeline_read import Damage, Reader
 from sojourn.ids import BlobId
 from sojourn.ports import HeldBy, Store
@@ -125,14 +124,8 @@ class Tail:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._reader = Reader(read_blob=self._blob)
+        self._reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
         self._at = 0
-
-    def _blob(self, ref: BlobRef) -> bytes | None:
-        try:
-            return self._store.read_blob(ref.sha256)
-        except FormatError:
-            return None
 
     def more(self) -> Iterator[Event]:
         """Whole events that were added since."""

@@ -23,11 +23,11 @@ from sojourn.cli.shapes_snapshot import (
 )
 from sojourn.cli.show import chosen
 from sojourn.cli.voice import Painted, Voice
+from sojourn.drive.reading import blob_or_none
 from sojourn.drive.snapshots import TakenSnapshot, list_at
-from sojourn.errors import FormatError, NotFoundError
+from sojourn.errors import NotFoundError
 from sojourn.format.capsule_kinds import LeftOut, Snapshotted
 from sojourn.format.event import Event
-from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot import Entry, Snapshot
 from sojourn.ids import EventId
 from sojourn.ports_workspace import Conflict
@@ -147,14 +147,7 @@ def snapshot_before(look: Look, snapshot: EventId | None) -> EventId | None:
 
 def listed_at(look: Look, snapshot: EventId | None) -> Snapshot:
     """The list of a snapshot of a capsule that is looked at. Raises: FormatError."""
-
-    def read(ref: BlobRef) -> bytes | None:
-        try:
-            return look.store.read_blob(ref.sha256)
-        except FormatError:
-            return None
-
-    return list_at(look.folded.snapshots, snapshot, read)
+    return list_at(look.folded.snapshots, snapshot, lambda ref: blob_or_none(look.store, ref))
 
 
 def conflicts(found: Iterable[Conflict | LeftOut]) -> tuple[LeftOutShape, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Final
 
-from sojourn.drive.reading import blob_or_none
+from sojourn.drive.reading import blob_or_none, ending_of
 from sojourn.drive.rewrite import events_of, lines_of
 from sojourn.errors import FormatError
 from sojourn.format import layout
@@ -148,10 +148,7 @@ def kept_events(store: Store, spans: Sequence[Aside]) -> Iterator[tuple[int, Eve
 
 def check_sound(pieces: Iterator[bytes], store: Store) -> None:
     """Read what is to become the log. Raises: FormatError `repair_refused` when it is not sound."""
-    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
-    for piece in pieces:
-        reader.feed(piece)
-    for damage in reader.finish(same_boot=True).damages:
+    for damage in ending_of(pieces, store).damages:
         if stops_running(damage.code) and damage.code not in BLOBS:
             raise refused(damage.code, damage.message, damage.line)
 

@@ -17,7 +17,7 @@ from sojourn.core.turn_state import TurnState, evolve
 from sojourn.core.view import Prompt, Transcript
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
-from sojourn.drive.reading import Folded, read_blobs
+from sojourn.drive.reading import Folded, blob_or_none, read_blobs
 from sojourn.errors import FormatError, NotFoundError, SojournError, StorageError
 from sojourn.format import layout, manifest
 from sojourn.format.blob import ref
@@ -337,10 +337,7 @@ class Hold:
 
     def blob(self, ref: BlobRef) -> bytes | None:
         """The bytes of a blob, drafted ones too; None when it is not there."""
-        try:
-            return self._blobs.get(ref.sha256) or self._store.read_blob(ref.sha256)
-        except FormatError:
-            return None
+        return self._blobs.get(ref.sha256) or blob_or_none(self._store, ref)
 
     def arguments(self, part: CallPart) -> Mapping[str, object] | None:
         """A call's arguments as values, None when they are no JSON object."""

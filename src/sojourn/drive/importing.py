@@ -3,7 +3,7 @@
 docs/format.md#archive. Everything is data: nothing of it runs, and nothing of it is trusted.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
@@ -12,15 +12,13 @@ import msgspec
 
 from sojourn.core.seals import SealSeen
 from sojourn.core.tenure import LedgerRecord
-from sojourn.drive.reading import Folded, fold_capsule
+from sojourn.drive.reading import Folded, fold_capsule, items_of
 from sojourn.errors import FormatError
 from sojourn.format import environment, layout, snapshot
 from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.event import Event
 from sojourn.format.manifest import Manifest, Seal
-from sojourn.format.parts import BlobRef
 from sojourn.format.signature import Signed
-from sojourn.format.timeline_read import Damage, Reader
 from sojourn.format.working_memory import compare
 from sojourn.ids import Epoch, EventId, Incarnation, MachineId
 from sojourn.ports import Store
@@ -170,17 +168,7 @@ class _Survey:
 
 
 def _events(store: Store) -> Iterator[Event]:
-    def read_blob(ref: BlobRef) -> bytes | None:
-        return store.read_blob(ref.sha256)
-
-    reader = Reader(read_blob=read_blob)
-    for chunk in store.read_log():
-        yield from _sound(reader.feed(chunk))
-    yield from _sound(reader.finish(same_boot=True).rest)
-
-
-def _sound(items: Iterable[Event | Damage]) -> Iterator[Event]:
-    return (item for item in items if isinstance(item, Event))
+    return (item for item in items_of(store) if isinstance(item, Event))
 
 
 def _surveyed(store: Store) -> _Survey:

@@ -18,12 +18,18 @@ from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Merger, Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.opening import hold_capsule
-from sojourn.drive.reading import SPLITS, Folded, blob_or_none, fold_capsule, read_manifest
+from sojourn.drive.reading import (
+    SPLITS,
+    Folded,
+    blob_or_none,
+    ending_of,
+    fold_capsule,
+    read_manifest,
+)
 from sojourn.errors import FormatError, HeldElsewhereError, LimitError, UsageError
 from sojourn.format import layout, manifest
 from sojourn.format.body import Head
 from sojourn.format.failures import stops_running
-from sojourn.format.timeline_read import Reader
 from sojourn.ids import BlobId, CapsuleId, Epoch
 from sojourn.ports import Store
 
@@ -186,11 +192,8 @@ def _verify(pieces: Iterator[bytes], store: Store) -> str | None:
 
     Raises: FormatError when it is not sound.
     """
-    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
-    for piece in pieces:
-        reader.feed(piece)
     stopped: str | None = None
-    for damage in reader.finish(same_boot=True).damages:
+    for damage in ending_of(pieces, store).damages:
         if damage.code in SPLITS:
             stopped = stopped or damage.code
         elif stops_running(damage.code):

@@ -5,9 +5,9 @@ from hashlib import sha256
 from typing import Final
 
 from sojourn.core.passages import Key, Passage, Passages, of_notes
-from sojourn.errors import FormatError
+from sojourn.drive.reading import blob_or_none
 from sojourn.format.event import Event, Memory
-from sojourn.format.parts import BlobRef, Text
+from sojourn.format.parts import Text
 from sojourn.format.timeline_read import Damage, Reader
 from sojourn.format.working_memory import Fold, add
 from sojourn.ports import Store
@@ -21,7 +21,7 @@ class PassageLog:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._reader = Reader(read_blob=self._blob)
+        self._reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
         self._passages = Passages(self._text)
         self._notes = Fold()
         self._edit: Event | None = None
@@ -57,14 +57,8 @@ class PassageLog:
         """The whole text; of one whose blob is gone, its beginning."""
         if isinstance(text, str):
             return text
-        data = self._blob(text)
+        data = blob_or_none(self._store, text)
         return text.preview if data is None else data.decode("utf-8", "replace")
-
-    def _blob(self, ref: BlobRef) -> bytes | None:
-        try:
-            return self._store.read_blob(ref.sha256)
-        except FormatError:
-            return None
 
 
 def log_mark(store: Store) -> str:

@@ -3,7 +3,7 @@
 The same reading serves looking and holding, so nobody sees another log than the one that runs.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sojourn.core.strands import ChainKey
@@ -19,7 +19,7 @@ from sojourn.format.failures import stops_running
 from sojourn.format.manifest import Manifest, access, check, known, load
 from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot_fold import Snapshots
-from sojourn.format.timeline_read import Damage, Ending, Known, Reader
+from sojourn.format.timeline_read import Damage, Ending, Item, Known, Reader
 from sojourn.format.working_memory import Fold, add, hide
 from sojourn.ids import BlobId, CapsuleId, Epoch, EventId, MachineId
 from sojourn.ports import Store
@@ -181,6 +181,22 @@ class Folding:
 
     def _text(self, ref: BlobRef) -> str:
         return (blob_or_none(self._store, ref) or b"").decode("utf-8", "replace")
+
+
+def items_of(store: Store, end: int | None = None) -> Iterator[Item]:
+    """What the first `end` bytes of the log give: its events, and what is wrong with its lines."""
+    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
+    for chunk in store.read_log(0, end):
+        yield from reader.feed(chunk)
+    yield from reader.finish(same_boot=True).rest
+
+
+def ending_of(pieces: Iterable[bytes], store: Store) -> Ending:
+    """How a log ends that is about to take the place of the store's."""
+    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
+    for piece in pieces:
+        reader.feed(piece)
+    return reader.finish(same_boot=True)
 
 
 def blob_or_none(store: Store, ref: BlobRef) -> bytes | None:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from sojourn.core.restored import Lacking
 from sojourn.drive.observe import Observer
-from sojourn.drive.reading import blob_or_none
+from sojourn.drive.reading import blob_or_none, items_of
 from sojourn.drive.snapshots import carry_out, refuse_conflicts
 from sojourn.errors import FormatError, StorageError
 from sojourn.format import layout
@@ -16,7 +16,6 @@ from sojourn.format.event import Event
 from sojourn.format.failures import say
 from sojourn.format.snapshot import EMPTY, Snapshot
 from sojourn.format.snapshot_fold import Snapshots
-from sojourn.format.timeline_read import Reader
 from sojourn.ids import BlobId, CallKey, EventId, Incarnation
 from sojourn.ports import Store
 from sojourn.ports_workspace import Plan, Progress, Stop, Workspace
@@ -113,17 +112,10 @@ class Remaining:
 def remaining(store: Store, length: int) -> Remaining:
     """The fold of the first `length` bytes of the log."""
     found = Remaining(store)
-    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
-    for chunk in store.read_log(0, length):
-        _take(found, reader.feed(chunk))
-    _take(found, reader.finish(same_boot=True).rest)
-    return found
-
-
-def _take(found: Remaining, items: Iterable[object]) -> None:
-    for item in items:
+    for item in items_of(store, length):
         if isinstance(item, Event):
             found.add(item)
+    return found
 
 
 def check_room(workspace: Workspace, store: Store, remains: Remains) -> None:
