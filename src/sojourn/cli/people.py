@@ -11,6 +11,9 @@ from sojourn.cli.voice import Channel, Painted
 STEPS: Final = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (31 * 86_400, 86_400, "d"))
 """Below how many seconds a unit is used, its length in seconds, its name."""
 
+WIDEST_AGO: Final = len("59 min ago")
+"""How many columns `ago` fills at most; a date is as long."""
+
 
 def ago(time: str | None, now: datetime | None = None) -> str:
     """How long ago an RFC 3339 time was: `3 min ago`, and a date for what is older than a month."""

@@ -11,7 +11,7 @@ from typing import Final, Self, TypeVar
 
 from sojourn.agent import Agent, Look, Machine, Place, Unwatched
 from sojourn.cli.capsules import shape_of
-from sojourn.cli.people import ago, clock_time, counted, size, table
+from sojourn.cli.people import WIDEST_AGO, ago, clock_time, counted, size, table
 from sojourn.cli.shapes_snapshot import (
     DifferenceShape,
     LeftOutShape,
@@ -214,7 +214,7 @@ def say_list(voice: Voice, place: Place, look: Look, *, called: str) -> None:
     if not found:
         voice.talk(f"no snapshots yet; take one with  sojourn snapshot take {called}")
         return
-    head = ("NUMBER", "EVENT", "TAKEN", "", "ENTRIES", "SIZE", "LEFT OUT")
+    head = ("NUMBER", "EVENT", "TAKEN", "AGE", "ENTRIES", "SIZE", "LEFT OUT")
     table(voice.out, head, [_row(event, body) for event, body in found])
 
 
@@ -223,7 +223,7 @@ def _row(event: Event, body: Snapshotted) -> tuple[str | Painted, ...]:
         str(event.header.seq),
         Painted(event.id[:8], "name"),
         clock_time(event.header.time),
-        Painted(ago(event.header.time), "dim"),
+        Painted(f"{ago(event.header.time):<{WIDEST_AGO}}", "dim"),
         f"{body.entries:,}",
         size(body.size),
         f"{body.left_out_count:,}" if body.left_out_count else "-",
