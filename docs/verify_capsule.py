@@ -115,6 +115,6 @@ try:
         need(None, **{other: not mark or (same and size == mark["size"])})
     where = SNAPSHOT
     for x in strict(read(where))["entries"] if seal and not seal.get("without_workspace") else ():
-        need(blob_missing=x.get("sha256", "-") in {"-", *seal["blobs"]}, blob_size=seal["blobs"].get(x.get("sha256")) == x.get("size"))
+        if x.get("sha256") not in gone - {*seal["blobs"]}: need(blob_missing=x.get("sha256", "-") in {"-", *seal["blobs"]}, blob_size=seal["blobs"].get(x.get("sha256")) == x.get("size"))
     print("sound")
 except Fault as fault: sys.exit(print(fault.args[0], where, fault.args[1] or "-") or 1)

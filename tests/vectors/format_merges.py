@@ -9,7 +9,12 @@ from typing import Any
 from format_bodies import born, ended, memory, said, taken
 from format_builder import NOTES, Capsule, Chain, chain, digest, log, pieces, scenario
 
-NEVER = ("created", "forked", "claimed", "sealed", "redacted", "repaired")
+NEVER = ("created", "forked", "claimed", "sealed", "redacted", "repaired") + (
+    "turn_taken",
+    "turn_paused",
+    "model_intent",
+    "tool_intent",
+)
 
 
 def claim(capsule: Capsule, name: str, epoch: int) -> tuple[Capsule, Chain]:
@@ -47,7 +52,7 @@ def union(*logs: list[bytes]) -> list[bytes]:
     """docs/format.md#merge, said once more and plainly."""
     found: dict[str, bytes] = {}
     gone = {
-        json.loads(line)["body"]["event"]
+        json.loads(line)["body"].get("event")
         for lines in logs
         for line in lines
         if header_of(line)[1]["kind"] == "redacted"
@@ -248,6 +253,23 @@ def redaction_of_an_identity() -> tuple[list[bytes], list[bytes], str | None]:
     """What the chain is made of keeps its body, whatever an event says."""
     ours, _, theirs, b = two()
     theirs.add("redacted", {"by": "you", "event": ours.ids[0], "reason": "spite"}, b)
+    return ours.lines, theirs.lines, NOTES
+
+
+@pair()
+def redaction_of_an_intent() -> tuple[list[bytes], list[bytes], str | None]:
+    """So does what the order of calls is made of."""
+    ours, _, theirs, b = two()
+    taken_here = next(i for i, x in zip(ours.ids, ours.lines) if b'"turn_taken"' in x)
+    theirs.add("redacted", {"by": "you", "event": taken_here, "reason": "spite"}, b)
+    return ours.lines, theirs.lines, NOTES
+
+
+@pair()
+def redaction_of_contents() -> tuple[list[bytes], list[bytes], str | None]:
+    """A redaction of blobs alone takes no body away."""
+    ours, _, theirs, b = two()
+    theirs.add("redacted", {"by": "you", "blobs": [digest("x")], "reason": "secret"}, b)
     return ours.lines, theirs.lines, NOTES
 
 

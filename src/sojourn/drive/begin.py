@@ -59,7 +59,7 @@ async def _restore(
         return
     was_there = os.path.isdir(workspace.path)
     try:
-        remains = found.last()
+        remains = found.last(folded.ending.gone)
         await fill(workspace, remains, observer, progress=progress)
     except FormatError as error:
         # The capsule is held here already: better an empty workspace than one that never opens.

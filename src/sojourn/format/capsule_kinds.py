@@ -91,9 +91,9 @@ class Sealed(Body, frozen=True, kw_only=True, gc=False):
 
 
 class Redacted(Body, frozen=True, kw_only=True, gc=False):
-    """The body of `event` was taken away for good, and these blobs with it."""
+    """The body of `event` and these blobs were taken away for good; null: the blobs alone."""
 
-    event: EventId
+    event: EventId | None = None
     by: str
     reason: Text
     blobs: tuple[Digest, ...] = ()
