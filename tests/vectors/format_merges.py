@@ -273,11 +273,9 @@ def redaction_of_contents() -> tuple[list[bytes], list[bytes], str | None]:
     return ours.lines, theirs.lines, NOTES
 
 
-def joined(first: str, second: str) -> str:
-    return (
-        "# Two versions of these notes\n\n## The version before\n\n"
-        f"{first.strip()}\n\n## The version of another edit\n\n{second.strip()}\n"
-    )
+def twice(first: str, second: str) -> str:
+    """What both sides changed."""
+    return f"{first.strip()}\n\nAnother edit of this part:\n\n{second.strip()}\n"
 
 
 @pair()
@@ -290,7 +288,24 @@ def notes_edited_in_both() -> tuple[list[bytes], list[bytes], str | None]:
     theirs.add("memory", memory(NOTES, "yours\n"), b)
     ours.clock = 52
     ours.add("memory", memory("mine\n", "mine again\n"), ours.chains[0])
-    return ours.lines, theirs.lines, joined("mine again", "yours")
+    return ours.lines, theirs.lines, twice("mine again", "yours")
+
+
+@pair()
+def notes_edited_in_other_sections() -> tuple[list[bytes], list[bytes], str | None]:
+    """A section that one side changed is taken from it; of one that both changed both are kept."""
+    parts = "# Plans\n\nnone\n\n# People\n\nnobody\n\n# Places\n\nhome\n"
+    mine = parts.replace("none", "milk").replace("home", "town") + "\n# More\n\nmore\n"
+    yours = parts.replace("none", "tea").replace("# People\n\nnobody\n\n", "")
+    ours, at = born()
+    ours.add("memory", memory(NOTES, parts), at)
+    theirs, b = claim(ours, "b", 1001)
+    ours.clock = theirs.clock = 50
+    ours.add("memory", memory(parts, mine), ours.chains[0])
+    theirs.clock = 51
+    theirs.add("memory", memory(parts, yours), b)
+    rest = "# Places\n\ntown\n\n# More\n\nmore\n"
+    return ours.lines, theirs.lines, "# Plans\n\n" + twice("milk", "tea") + "\n" + rest
 
 
 @pair("other_lineage")

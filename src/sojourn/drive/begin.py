@@ -37,6 +37,7 @@ async def begin_tenure(
             how=claim.how,
             by=claim.by,
             heads=folded.ending.sides,
+            continues=folded.states.line_of(folded.ending.sides),
             forced=claim.forced,
             reason=claim.reason,
         )

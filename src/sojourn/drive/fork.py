@@ -144,6 +144,7 @@ def _added(ports: Ports, parent: Parent, name: str, more: Sequence[AnyBody]) -> 
             name=name,
             nonce=ports.randomness.token(NONCE_BYTES).hex(),
             heads=parent.sides,
+            continues=parent.continues,
         ),
         *_redacted(parent),
         *set_aside(parent.state),

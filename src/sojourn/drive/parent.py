@@ -30,7 +30,8 @@ class Parent:
     """What a fork keeps: the log's first `length` bytes, with their sha256, and how things stand.
 
     `capsule` is the id of the parent, `at` its last event that is kept, `ends` the heads of all
-    chains, `sides` those of all their sides, `blobs` what these lines name and was not redacted,
+    chains, `sides` those of all their sides, `continues` the one
+    of these that `state` is of, `blobs` what these lines name and was not redacted,
     `redacted` what they name and was redacted after them.
     """
 
@@ -40,6 +41,7 @@ class Parent:
     digest: str
     ends: tuple[Head, ...]
     sides: tuple[Head, ...]
+    continues: EventId | None
     clock: Clock
     epoch: Epoch
     features: Features
@@ -88,6 +90,7 @@ def read_parent(store: Store, at: EventId | None) -> Parent:
         epoch=max(ending.epochs.values()),
         features=manifest.features,
         state=folding.states.taken_over(ending.sides),
+        continues=folding.states.line_of(ending.sides),
         memory=reading.text(folding.memory.text),
         environment=folding.environment(None),
         remains=reading.remaining.last(gone),
