@@ -182,7 +182,7 @@ def gone(*texts: str) -> dict[str, Any]:
 
 @scenario()
 def content_redacted() -> Capsule:
-    """A redaction may take contents of the workspace alone, out of every snapshot that names them."""
+    """A redaction may take contents of the workspace alone, out of every snapshot."""
     capsule, at = born()
     held, again = entry("a", "one"), entry("b", "one")
     capsule.add("snapshot", taken([held], [], listed(held)), at)

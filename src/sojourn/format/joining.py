@@ -14,12 +14,12 @@ AGAIN: Final = "Another edit of this part:"
 """Stands between two texts that are both kept."""
 
 
-def join(base: str, first: str, second: str) -> str:
-    """Both edits of `base`: what only one of them changed is taken from it, the rest is kept twice.
+def join(old: str, first: str, second: str) -> str:
+    """Both edits of `old`: what only one of them changed is taken from it, the rest is kept twice.
 
-    An unknown base is the empty text.
+    A text that is not known is the empty one.
     """
-    before, ours, theirs = sections(base), sections(first), sections(second)
+    before, ours, theirs = sections(old), sections(first), sections(second)
     joined = (
         _joined(name, before.get(name), ours.get(name), theirs.get(name))
         for name in _order(ours, theirs)

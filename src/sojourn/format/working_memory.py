@@ -21,11 +21,11 @@ EMPTY = BlobId(sha256(b"").hexdigest())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One text of the notes and its digest; `base` is the text that it is an edit of."""
+    """One text of the notes and its digest; `old` is the text that it is an edit of."""
 
     text: Text = ""
     digest: BlobId = EMPTY
-    base: Text = ""
+    old: Text = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +81,10 @@ def _versions(fold: Fold, before: BlobId | None, new: Version) -> tuple[Version,
     if new.digest == fold.digest or (new.digest in known and before not in known):
         return fold.versions
     if before not in known:
-        return (*fold.versions, replace(new, base=_text_of(fold, before)))
+        return (*fold.versions, replace(new, old=_text_of(fold, before)))
     kept: dict[BlobId, Version] = {}
     for version in fold.versions:
-        stays = replace(new, base=version.base) if version.digest == before else version
+        stays = replace(new, old=version.old) if version.digest == before else version
         kept.setdefault(stays.digest, stays)
     return tuple(kept.values())
 
@@ -107,8 +107,8 @@ def _joined(versions: Sequence[Version], read_text: ReadText) -> str:
     """The first version, and each other one joined to what came out so far."""
     text = _read(versions[0].text, read_text)
     for version in versions[1:]:
-        base = _read(version.base, read_text)
-        text = join(base, text, _read(version.text, read_text))
+        old = _read(version.old, read_text)
+        text = join(old, text, _read(version.text, read_text))
     return text
 
 
