@@ -110,6 +110,10 @@ class Strands:
         """Whether the strand `at` knows the event of another with this seq, or it is its own."""
         return strand == at or seq <= self.reach(at, strand)
 
+    def knows_all(self, at: int, strand: int) -> bool:
+        """Whether the strand `at` knows all that another has written so far, or it is its own."""
+        return self.knows(at, strand, self.tips[strand].header.seq)
+
     def _named(self, heads: Iterable[Head]) -> dict[int, int]:
         """How far heads reach in each strand that they name, by seq."""
         named: dict[int, int] = {}
