@@ -111,7 +111,7 @@ COMMANDS = {
     "claim": ("claim", "./box", "--yes"),
     "claim here": ("claim", "./box", "--yes", "--workspace", "./work"),
     "adopt": ("adopt", "--all", "--yes"),
-    "import as new": ("import", "box.tar", "--name", "./second", "--as-new", "--yes"),
+    "import as new": ("import", "box.tar", "--as", "./second", "--as-new", "--yes"),
     "export at": ("export", "./box", "--at", "3", "-o", "then.tar"),
 }
 

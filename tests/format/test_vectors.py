@@ -75,7 +75,7 @@ def test_the_verifier_of_the_page_is_readable_and_needs_nothing() -> None:
         imports = [step for step in steps if isinstance(step, ast.Import)]
         names = {alias.name for step in imports for alias in step.names}
         names |= {str(step.module) for step in steps if isinstance(step, ast.ImportFrom)}
-        assert len(lines) <= 320
+        assert len(lines) <= 350
         assert max(map(len, lines)) <= 100
         assert names and names <= {*sys.stdlib_module_names, *also}
 
