@@ -147,6 +147,7 @@ def _say(voice: Voice, place: "Place", made: "Exported", *, recipients: int) -> 
                 signer=made.signer,
                 compressed="zstd" in made.wrapped,
                 encrypted="age" in made.wrapped,
+                redacted=made.redacted,
             )
         )
         return
@@ -157,5 +158,9 @@ def _say(voice: Voice, place: "Place", made: "Exported", *, recipients: int) -> 
     )
     if made.signer is not None:
         voice.talk(f"signed with {made.signer}")
+    if made.redacted:
+        times = counted(made.redacted, "redaction")
+        text = f"{times} since the seal before: archives made until then hold what is gone here, "
+        voice.talk(Painted(text + "and do not match it any more", "warn"))
     if recipients:
         voice.talk(f"encrypted to {counted(recipients, 'recipient')}")
