@@ -65,9 +65,15 @@ def sealed(
         sums=BlobId("0" * 64),
         without_workspace=body.without_workspace,
     )
-    made = msgspec.structs.replace(live, files=listed, seal=seal)
+    return with_sums(msgspec.structs.replace(live, files=listed, seal=seal))
+
+
+def with_sums(made: Manifest) -> Manifest:
+    """The sealed manifest, its `sums` being those of the files that it names."""
+    if made.seal is None:
+        return made
     digest = BlobId(sha256(_text(_lines(made))).hexdigest())
-    return msgspec.structs.replace(made, seal=msgspec.structs.replace(seal, sums=digest))
+    return msgspec.structs.replace(made, seal=msgspec.structs.replace(made.seal, sums=digest))
 
 
 def unsealed(found: Manifest) -> Manifest:
