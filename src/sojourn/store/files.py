@@ -19,6 +19,10 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
+_Waiting = tuple[str, int, int]
+"""A path, its open handle and its size."""
+
+
 class _Folder:
     """An open folder, closed with its last use."""
 
@@ -110,28 +114,33 @@ class FolderFiles:
 
     def digests(self, paths: Iterable[str]) -> Iterator[tuple[str, str | None]]:
         """The same of many files, in any order: long ones by threads, the others meanwhile."""
-        waiting: deque[tuple[str, int, int]] = deque()
+        waiting: deque[_Waiting] = deque()
         with Digester[str]() as long:
             try:
-                for path in paths:
-                    opened = self._open(path)
-                    if opened is None:
-                        yield path, None
-                        continue
-                    handle, size = opened
-                    if long.takes(size):
-                        yield from long.add(path, handle)
-                        continue
-                    read_ahead(handle)
-                    waiting.append((path, handle, size))
-                    if len(waiting) > AHEAD:
-                        yield self._first(waiting)
-                while waiting:
-                    yield self._first(waiting)
-                yield from long.rest()
+                yield from self._digests(paths, waiting, long)
             finally:
                 for _, handle, _ in waiting:
                     os.close(handle)
+
+    def _digests(
+        self, paths: Iterable[str], waiting: deque[_Waiting], long: Digester[str]
+    ) -> Iterator[tuple[str, str | None]]:
+        for path in paths:
+            opened = self._open(path)
+            if opened is None:
+                yield path, None
+                continue
+            handle, size = opened
+            if long.takes(size):
+                yield from long.add(path, handle)
+                continue
+            read_ahead(handle)
+            waiting.append((path, handle, size))
+            if len(waiting) > AHEAD:
+                yield self._first(waiting)
+        while waiting:
+            yield self._first(waiting)
+        yield from long.rest()
 
     def chunks(self, path: str, size: int = CHUNK) -> Iterator[bytes]:
         """A file's bytes in pieces, none when there is no file."""
@@ -145,7 +154,7 @@ class FolderFiles:
         finally:
             os.close(handle)
 
-    def _first(self, waiting: "deque[tuple[str, int, int]]") -> tuple[str, str | None]:
+    def _first(self, waiting: deque[_Waiting]) -> tuple[str, str | None]:
         path, handle, size = waiting.popleft()
         try:
             return path, digest_of(handle, size)

@@ -19,7 +19,7 @@ from sojourn.ports_workspace import Conflict, Plan
 from sojourn.store.disk import Disk
 from sojourn.store.durable import read_whole
 from sojourn.store.workspace_folders import FILE_FLAGS, Reach
-from sojourn.store.workspace_known import Row, holds
+from sojourn.store.workspace_known import Rows, holds, row_at
 from sojourn.store.workspace_rules import OWN
 from sojourn.store.workspace_walk import escaped
 
@@ -40,7 +40,7 @@ FULL: Final = "a folder lies there that holds something else"
 class Planner:
     """Plans for one open workspace; `rows` say how ours were when they were last read."""
 
-    def __init__(self, reach: Reach, rows: Mapping[str, Row], capsule: str, disk: Disk) -> None:
+    def __init__(self, reach: Reach, rows: Rows, capsule: str, disk: Disk) -> None:
         self._reach = reach
         self._rows = rows
         self._capsule = capsule
@@ -132,7 +132,7 @@ class Planner:
 
     def _holds(self, entry: Entry, found: os.stat_result) -> bool:
         """Whether a path is as the list before says: by its stat key, else by its content."""
-        row = self._rows.get(entry.path)
+        row = row_at(self._rows, entry.path)
         if row is not None and row.sha256 == entry.sha256 and holds(row, found):
             return True
         return self._is_equal(entry, found)

@@ -22,7 +22,7 @@ from sojourn.ports_workspace import Plan, Progress, Stop
 from sojourn.store.disk import Disk
 from sojourn.store.durable import chunks, durable_write
 from sojourn.store.workspace_folders import Reach, open_folder
-from sojourn.store.workspace_known import NEVER, Row, key_of
+from sojourn.store.workspace_known import EMPTY_FOLDER, Row, key_of
 
 DRAFTS: Final = f"{layout.TEMPORARY_PREFIX}restore"
 """The folder in which files are made; what an earlier run left there is removed."""
@@ -198,7 +198,7 @@ class PutBack:
                 rows[entry.path] = key_of(found, entry.sha256 or "", now=at)
         for entry in plan.make:
             if entry.type == "directory":
-                rows[entry.path] = Row(stat.S_IFDIR | 0o755, 0, NEVER, NEVER, 0, "")
+                rows[entry.path] = EMPTY_FOLDER
         return rows
 
     def _sync(self, path: str) -> None:
