@@ -27,6 +27,10 @@ SYNC_EACH: Final = 4
 """Up to so many new blobs are synced one by one; more are synced with their file system."""
 
 
+LIST_FROM: Final = 64
+"""From so many blobs on one look at all names is cheaper than one for each."""
+
+
 class BlobBatch:
     """New blobs of the capsule in `folder`, given absolute; `add` may be called from any thread."""
 
@@ -123,10 +127,10 @@ class BlobBatch:
 
     def _is_there(self, blob: BlobId, path: str, data: bytes) -> bool:
         """Whether the blob lies there whole; a file with other bytes is no blob."""
-        if self._there is None:
-            # One look at all names is cheaper than one for each; nobody else writes here now.
+        if self._there is None and len(self._known) >= LIST_FROM:
+            # Nobody else writes here now.
             self._there = frozenset(name for name, _ in self._disk.list(self._folder))
-        if blob not in self._there:
+        if self._there is not None and blob not in self._there:
             return False
         found = self._disk.stat_path(path)
         if found is None or found.kind != "file" or found.size != len(data):

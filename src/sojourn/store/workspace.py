@@ -121,7 +121,7 @@ class FolderWorkspace:
         """
         with Reach(self.path) as reach:
             work = PutBack(reach, self.capsule, self.disk, progress=progress, stop=stop)
-            made = work.carry_out(plan, self.path, now=self.now)
+            made = work.carry_out(plan, self.path, now=self.now, rows=bool(self.stats))
         before = self._load()
         rows = without_rows(before.rows, (entry.path for entry in plan.remove))
         self._known = Known(
@@ -152,15 +152,8 @@ class FolderWorkspace:
     def _taken(
         self, rows: Rows, new: Mapping[str, Row], left_out: list[LeftOut], fresh: frozenset[BlobId]
     ) -> Taken:
-        before, entries = self._load(), self._entries
-        # The order of text by its characters is that of its UTF-8 by its bytes.
-        every = {
-            folder + name: row for folder, names in rows.items() for name, row in names.items()
-        }
-        made = self._read = {
-            path: (None if path in new else entries.get(path)) or entry_of(path, row)
-            for path, row in sorted(every.items(), key=itemgetter(0))
-        }
+        before = self._load()
+        made = self._read = self._listed(rows, new)
         listed = Snapshot(entries=tuple(made.values()))
         data = snapshot.encode(listed)
         result = snapshot.digest(data)
@@ -172,6 +165,20 @@ class FolderWorkspace:
             left_out=tuple(sorted(left_out, key=lambda one: one.path.encode())),
             fresh=fresh,
         )
+
+    def _listed(self, rows: Rows, new: Mapping[str, Row]) -> dict[str, Entry]:
+        """The entries of rows in the order of their paths; of the last reading what is not new."""
+        entries = self._entries
+        if len(entries) == sum(map(len, rows.values())) and entries.keys() >= new.keys():
+            return entries | {path: entry_of(path, row) for path, row in new.items()}
+        every = {
+            folder + name: row for folder, names in rows.items() for name, row in names.items()
+        }
+        # The order of text by its characters is that of its UTF-8 by its bytes.
+        return {
+            path: (None if path in new else entries.get(path)) or entry_of(path, row)
+            for path, row in sorted(every.items(), key=itemgetter(0))
+        }
 
 
 def entry_of(path: str, row: Row) -> Entry:
