@@ -261,6 +261,38 @@ def test_what_a_killed_run_left_is_removed_by_the_next(place: Place) -> None:
     assert tree(place.root) == {"a": "- b'1'"}
 
 
+@pytest.mark.parametrize("at", [0, 5_000_000, 9_999_999, None])
+def test_a_hole_in_a_file_takes_no_space_as_a_blob_and_when_it_is_put_back(
+    place: Place, at: int | None
+) -> None:
+    """Wherever its one byte that is not zero stands."""
+    sparse = place.root / "sparse"
+    with open(sparse, "wb") as file:
+        file.truncate(10_000_000)
+        if at is not None:
+            file.seek(at)
+            file.write(b"x")
+    (place.root / "small").write_bytes(bytes(5000))
+    if sparse.stat().st_blocks * 512 > 2_000_000:
+        pytest.skip("this file system has no holes")
+    taken, other = place.take(), elsewhere(place)
+    place.restore(EMPTY, taken.listed, other)
+    assert tree(other) == tree(place.root)
+    blobs = place.folder / "capsule" / layout.BLOBS
+    for path in (*blobs.iterdir(), *other.iterdir()):
+        assert path.stat().st_blocks * 512 < 2_500_000
+
+
+def test_two_names_of_one_file_become_two_files(place: Place) -> None:
+    place.write({"a": "1"})
+    (place.root / "b").hardlink_to(place.root / "a")
+    taken, other = place.take(), elsewhere(place)
+    assert paths(taken.listed) == ["a", "b"]
+    place.restore(EMPTY, taken.listed, other)
+    assert (other / "a").stat().st_nlink == (other / "b").stat().st_nlink == 1
+    assert (other / "b").read_text() == "1"
+
+
 def test_a_folder_that_is_not_there_is_moved_as_one_and_files_of_another_alone(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,5 +1,6 @@
 """Reading a workspace: what a snapshot holds, what it leaves out, and how little is read again."""
 
+import errno
 import os
 import socket
 import stat
@@ -9,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.errors import NotFoundError, StoppedError
+from sojourn.errors import NotFoundError, StoppedError, StorageError
 from sojourn.store import workspace_read
-from sojourn.store.blob_batch import BlobBatch
+from sojourn.store.blob_batch import GROUP, THREAD_FROM, BlobBatch
+from sojourn.store.disk import OsDisk
 from sojourn.store.workspace_folders import FILE_FLAGS
 from sojourn.store.workspace_known import COARSE, NEVER, SECOND, TICK, holds, key_of
 from store.workspaces import Place, entries, paths
@@ -362,10 +364,62 @@ def test_a_workspace_that_is_not_there_is_named(place: Place) -> None:
 
 
 def test_a_batch_that_is_dropped_leaves_nothing(place: Place) -> None:
-    from sojourn.store.disk import OsDisk
-
     batch = BlobBatch(str(place.folder / "capsule"), OsDisk())
     batch.add(b"one")
     batch.add_stream(iter([b"t", b"wo"]))
     batch.drop()
     assert place.blobs() == {}
+
+
+class Failing(OsDisk):
+    """A disk on which the writes after so many fail."""
+
+    def __init__(self, good: int) -> None:
+        self.left = good
+
+    def write(self, handle: int, data: bytes) -> int:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, "no space")
+        return super().write(handle, data)
+
+
+@pytest.mark.parametrize("good", [10, THREAD_FROM + 3, 2 * THREAD_FROM + 3, 10 * GROUP])
+def test_a_batch_of_many_that_fails_says_why_and_leaves_nothing(place: Place, good: int) -> None:
+    batch = BlobBatch(str(place.folder / "capsule"), Failing(good))
+    with pytest.raises(StorageError) as caught:
+        for number in range(20 * GROUP):
+            batch.add(str(number).encode())
+        batch.commit()
+    assert caught.value.code == "disk_full"
+    batch.drop()
+    assert place.blobs() == {}
+
+
+def test_a_batch_of_many_is_whole_once_it_is_committed(place: Place) -> None:
+    batch = BlobBatch(str(place.folder / "capsule"), OsDisk())
+    wanted = {sha256(str(n).encode()).hexdigest(): str(n).encode() for n in range(5 * GROUP + 7)}
+    assert [batch.add(data) for data in wanted.values()] == list(wanted)
+    batch.commit()
+    assert place.blobs() == wanted
+
+
+def test_what_was_known_of_other_files_of_a_folder_stays_when_one_changes(
+    place: Place, read_paths: list[str]
+) -> None:
+    place.write({"d/a": "1", "d/b": "2", "e/c": "3", "f": "4"})
+    place.take()
+    workspace = place.workspace()
+    for text in ("x", "yy"):
+        place.write({"d/a": text})
+        read_paths.clear()
+        workspace.survey()
+        taken = workspace.read()
+        workspace.remember()
+        assert read_paths == ["d/a"]
+        assert paths(taken.listed) == ["d/a", "d/b", "e/c", "f"]
+        assert entries(taken.listed)["d/a"].sha256 == sha256(text.encode()).hexdigest()
+    (place.root / "d/b").unlink()
+    place.write({"d/0": "new"})
+    workspace.survey()
+    assert paths(workspace.read().listed) == ["d/0", "d/a", "e/c", "f"]

@@ -19,6 +19,7 @@ from sojourn.store.disk import Disk
 from sojourn.store.durable import (
     chunks,
     durable_write,
+    is_hole,
     open_temporary,
     read_whole,
     storage_error,
@@ -121,15 +122,24 @@ class BlobBatch:
             self._pool = None
 
     def add_stream(self, data: Iterable[bytes]) -> tuple[BlobId, int]:
-        """Write bytes as they come; the blob's name and size. Raises: StorageError."""
-        digest, size = sha256(), 0
+        """Write bytes as they come; the blob's name and size. Raises: StorageError.
+
+        A piece of zeros takes no space on the disk, where its file system can have holes.
+        """
+        digest, size, hole = sha256(), 0, False
         with durable_write(self._folder):
             temporary, handle = open_temporary(self._disk, f"{self._folder}/stream")
             try:
                 for piece in data:
                     digest.update(piece)
-                    write_whole(self._disk, handle, piece)
+                    if is_hole(piece):
+                        hole = True
+                    else:
+                        self._end_hole(handle, size, hole=hole)
+                        write_whole(self._disk, handle, piece)
+                        hole = False
                     size += len(piece)
+                self._end_hole(handle, size, hole=hole)
             except BaseException:
                 self._drop(temporary)
                 raise
@@ -142,6 +152,10 @@ class BlobBatch:
             else:
                 self._drop(temporary)
         return blob, size
+
+    def _end_hole(self, handle: int, size: int, *, hole: bool) -> None:
+        if hole:
+            self._disk.truncate(handle, size)
 
     def commit(self) -> None:
         """Every blob that was added is durable on return, under its name.

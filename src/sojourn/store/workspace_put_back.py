@@ -20,7 +20,7 @@ from sojourn.format.snapshot import Entry, folders
 from sojourn.ids import BlobId
 from sojourn.ports_workspace import Plan, Progress, Stop
 from sojourn.store.disk import Disk
-from sojourn.store.durable import durable_write
+from sojourn.store.durable import durable_write, is_hole
 from sojourn.store.workspace_drafts import Drafts
 from sojourn.store.workspace_folders import Reach
 from sojourn.store.workspace_known import EMPTY_FOLDER, Row, key_of
@@ -110,9 +110,16 @@ class PutBack:
 
     def _write(self, pieces: Iterable[bytes], handle: int) -> os.stat_result:
         try:
+            hole = False
             for piece in pieces:
-                _write_whole(handle, piece)
+                hole = is_hole(piece)
+                if hole:
+                    os.lseek(handle, len(piece), os.SEEK_CUR)
+                else:
+                    _write_whole(handle, piece)
                 self._tell(0, len(piece))
+            if hole:
+                os.ftruncate(handle, os.lseek(handle, 0, os.SEEK_CUR))
             self._tell(1, 0)
             return os.fstat(handle)
         finally:
