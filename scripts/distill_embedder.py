@@ -13,7 +13,7 @@ It needs pip and npm with their registries, 2 GB of memory and half an hour of t
 5. Round each row to signed bytes and one weight, and write the table.
 
 All sums are in 64-bit floats: what another processor rounds otherwise is far smaller than what a
-byte can show.
+byte can show, but may turn a byte that lies between two. docs/recall.md says where it was compared.
 """
 
 from __future__ import annotations
