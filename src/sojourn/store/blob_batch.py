@@ -126,32 +126,33 @@ class BlobBatch:
 
         A piece of zeros takes no space on the disk, where its file system can have holes.
         """
-        digest, size, hole = sha256(), 0, False
         with durable_write(self._folder):
             temporary, handle = open_temporary(self._disk, f"{self._folder}/stream")
             try:
-                for piece in data:
-                    digest.update(piece)
-                    if is_hole(piece):
-                        hole = True
-                    else:
-                        self._end_hole(handle, size, hole=hole)
-                        write_whole(self._disk, handle, piece)
-                        hole = False
-                    size += len(piece)
-                self._end_hole(handle, size, hole=hole)
+                blob, size = self._fill(handle, data)
             except BaseException:
                 self._drop(temporary)
                 raise
             finally:
                 self._disk.close(handle)
-            blob = BlobId(digest.hexdigest())
             path = f"{self._folder}/{blob}"
             if self._is_new(blob) and not self._is_there_long(blob, path, size):
                 self._made.append((temporary, path))
             else:
                 self._drop(temporary)
         return blob, size
+
+    def _fill(self, handle: int, data: Iterable[bytes]) -> tuple[BlobId, int]:
+        digest, size, hole = sha256(), 0, False
+        for piece in data:
+            digest.update(piece)
+            before, hole = hole, is_hole(piece)
+            if not hole:
+                self._end_hole(handle, size, hole=before)
+                write_whole(self._disk, handle, piece)
+            size += len(piece)
+        self._end_hole(handle, size, hole=hole)
+        return BlobId(digest.hexdigest()), size
 
     def _end_hole(self, handle: int, size: int, *, hole: bool) -> None:
         if hole:

@@ -76,26 +76,35 @@ class PutBack:
     def _write_all(self, plan: Plan, drafts: Drafts) -> "dict[str, os.stat_result]":
         """Write every file into the drafts; how each is then."""
         found: dict[str, os.stat_result] = {}
-        running: dict[Future[os.stat_result], str] = {}
+        files = [entry for entry in plan.make if entry.type != "directory"]
         with ThreadPoolExecutor(THREADS) as pool:
             try:
-                for entry in plan.make:
-                    if entry.type == "directory":
-                        continue
-                    mode = 0o777 if entry.type == "executable" else 0o666
-                    if (entry.size or 0) < LARGE:
-                        data = b"".join(self._pieces(entry))
-                        handle = drafts.make_file(entry.path, mode)
-                        found[entry.path] = self._write((data,), handle)
-                        continue
-                    self._collect(running, found, WAITING - 1)
-                    handle = drafts.make_file(entry.path, mode)
-                    running[pool.submit(self._write, self._pieces(entry), handle)] = entry.path
-                self._collect(running, found, 0)
+                self._write_files(files, drafts, pool, found)
             except BaseException:
                 self._stop = _at_once
                 raise
         return found
+
+    def _write_files(
+        self,
+        files: Iterable[Entry],
+        drafts: Drafts,
+        pool: ThreadPoolExecutor,
+        found: "dict[str, os.stat_result]",
+    ) -> None:
+        """Short files here, long ones by the threads of `pool`."""
+        running: dict[Future[os.stat_result], str] = {}
+        for entry in files:
+            mode = 0o777 if entry.type == "executable" else 0o666
+            if (entry.size or 0) < LARGE:
+                data = b"".join(self._pieces(entry))
+                handle = drafts.make_file(entry.path, mode)
+                found[entry.path] = self._write((data,), handle)
+                continue
+            self._collect(running, found, WAITING - 1)
+            handle = drafts.make_file(entry.path, mode)
+            running[pool.submit(self._write, self._pieces(entry), handle)] = entry.path
+        self._collect(running, found, 0)
 
     def _collect(
         self,
