@@ -1,6 +1,7 @@
 """Exporting: sealed once, the same bytes again, opened and checked by other people's tools."""
 
 import asyncio
+import gzip
 import os
 import random
 import shutil
@@ -18,6 +19,8 @@ from agent.stage import Stage
 from sojourn.agent import carry
 from sojourn.agent.carry import Exported, Wanted
 from sojourn.agent.trust import scan
+from sojourn.drive.observe import Unwatched
+from sojourn.drive.scan import Suspect
 from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
 from sojourn.format import layout, manifest
 from sojourn.format.capsule_kinds import Sealed
@@ -200,8 +203,32 @@ def test_what_is_likely_a_secret_stops_it_until_it_is_accepted(stage: Stage) -> 
     )
     assert token not in refused.value.message + refused.value.hint
     assert stage.bodies(Sealed) == [] and left(stage) == []
-    found = [one.id for one in scan(stage.make())]
+    found = [one.id for one in scan(stage.make()) if isinstance(one, Suspect)]
     assert export(stage, accept=found).new
+
+
+def test_what_cannot_be_read_stops_the_export_before_anything_is_sealed(stage: Stage) -> None:
+    blob = next((stage.capsule / layout.BLOBS).iterdir())
+    blob.unlink()
+    blob.mkdir()
+    with pytest.raises(FormatError) as refused:
+        export(stage)
+    path = f"{layout.BLOBS}/{blob.name}"
+    assert (refused.value.code, refused.value.file) == ("scan_incomplete", path)
+    assert stage.bodies(Sealed) == [] and left(stage) == []
+
+
+def test_an_export_says_how_many_files_hide_their_text(stage: Stage) -> None:
+    class Listening(Unwatched):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    notes: list[str] = []
+    hidden = gzip.compress(b"x")
+    (stage.capsule / layout.BLOBS / sha256(hidden).hexdigest()).write_bytes(hidden)
+    wanted = Wanted(file=str(stage.folder / "box.tar"))
+    asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted, observer=Listening()))
+    assert [note for note in notes if "1 compressed" in note]
 
 
 def test_a_copy_is_not_exported(stage: Stage) -> None:

@@ -71,14 +71,17 @@ async def export_capsule(
     Raises: HeldElsewhereError; FormatError; UsageError `exists`; NotFoundError; StorageError.
     """
     recipients = prepared(wanted)
-    async with hold_capsule(machine.ports, place.folder, observer=observer or Unwatched()) as hold:
+    observer = observer or Unwatched()
+    async with hold_capsule(machine.ports, place.folder, observer=observer) as hold:
         files = FolderFiles(place.folder)
         made = await export.seal_capsule(
             hold,
             files,
             purpose=wanted.purpose,
             without_workspace=wanted.without_workspace,
-            check=lambda blobs: refuse_secrets(files, blobs, accepted=wanted.accept),
+            check=lambda blobs: refuse_secrets(
+                place.folder, blobs, accepted=wanted.accept, note=observer.note
+            ),
         )
         written = write_sealed(wanted, made, files, recipients=recipients, progress=progress)
         export.remember(hold, made, signer=written.signer)

@@ -32,6 +32,7 @@ async def export_at(
     FormatError; StorageError.
     """
     recipients = prepared(wanted)
+    observer = observer or Unwatched()
     name = check_name(f"{place.name[:50]}-fork")
     more = export.parting(
         machine.look(place).events_of(), at, without_workspace=wanted.without_workspace
@@ -48,13 +49,15 @@ async def export_at(
             at=at,
             home=None,
             more=more,
-            observer=observer or Unwatched(),
+            observer=observer,
         )
         files = FolderFiles(folder)
         made = export.seal_forked(
             machine.ports.store_at(folder),
             files,
-            check=lambda blobs: refuse_secrets(files, blobs, accepted=wanted.accept),
+            check=lambda blobs: refuse_secrets(
+                folder, blobs, accepted=wanted.accept, note=observer.note
+            ),
         )
         return write_sealed(wanted, made, files, recipients=recipients, progress=progress)
     finally:
