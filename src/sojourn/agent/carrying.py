@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from sojourn.agent.aftermath import Target, of_fork, telling
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import (
     Place,
@@ -60,17 +61,20 @@ async def fork(
     if chosen is not None:
         check_apart(place.folder, chosen)
     home = Home(workspace=lambda capsule: chosen or machine.state.workspace(capsule))
-    return await fork_capsule(
-        machine.ports,
-        place.folder,
-        target,
-        name=name,
-        at=at,
-        home=home,
-        observer=observer or Unwatched(),
-        progress=progress,
-        stop=stop,
-    )
+    made = Target(target)
+    there = chosen if chosen is not None and os.path.isdir(chosen) else None
+    with telling(lambda: of_fork(made, there)):
+        return await fork_capsule(
+            machine.ports,
+            place.folder,
+            target,
+            name=name,
+            at=at,
+            home=home,
+            observer=observer or Unwatched(),
+            progress=progress,
+            stop=stop,
+        )
 
 
 def free_name(machine: Machine, of: str) -> str:
