@@ -16,10 +16,10 @@ import pytest
 
 from agent.stage import Stage
 from sojourn.agent import Place
+from sojourn.agent.archives import export_capsule, verify_archive
 from sojourn.agent.arrive import import_archive, import_as_new
-from sojourn.agent.carry import export_capsule, verify_archive
-from sojourn.agent.carry_at import export_at
-from sojourn.agent.carrying import fork
+from sojourn.agent.export_at import export_at
+from sojourn.agent.forking import fork
 from sojourn.agent.merging import merge
 from sojourn.agent.workspace import extract
 from sojourn.agent.writing import Wanted
@@ -161,7 +161,7 @@ def two_copies(stage: Stage, disk: Path) -> Place:
     """The capsule's copy on the disk, held by another machine, and more in the first."""
     shutil.copytree(stage.capsule, disk / "capsule")
     other = Stage(stage.folder.parent, [{"text": "other"}])
-    from sojourn.agent.carrying import claim
+    from sojourn.agent.taking_over import claim
 
     place = other.machine.find(str(disk / "capsule"))
     where = str(stage.folder.parent / "workspace")

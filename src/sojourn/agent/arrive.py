@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from sojourn.agent.aftermath import Target, of_import, telling
-from sojourn.agent.carry import check_signature, decrypting
-from sojourn.agent.carrying import fork, free_name
+from sojourn.agent.archives import check_signature, decrypting
+from sojourn.agent.forking import fork, free_name
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place, check_name, is_capsule, known_places, place_at
 from sojourn.agent.writing import Progress, interrupted_at_once, watched
@@ -123,7 +123,7 @@ async def import_as_new(
     The id in the archive is not remembered. `name` as for `import_archive`; without one it is the
     capsule's own, or `<name>-fork` where that is taken.
 
-    Raises: as `import_archive`, but for what is here already; as `carrying.fork`.
+    Raises: as `import_archive`, but for what is here already; as `forking.fork`.
     """
     taking = _Taking(machine, name)
     with telling(taking.state), ExitStack() as stack:
