@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sojourn.cli.archive_options import identity_option, signers_option
 from sojourn.cli.capsules import capsule_argument, find, shape_of
 from sojourn.cli.group import Command
 from sojourn.cli.people import counted, size
@@ -32,19 +33,8 @@ if TYPE_CHECKING:
     ],
 )
 @capsule_argument()
-@click.option(
-    "--identity",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(dir_okay=False),
-    help="Decrypt an archive with the age or SSH key in FILE; may be repeated.",
-)
-@click.option(
-    "--allowed-signers",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="Fail unless someone in FILE signed it.",
-)
+@identity_option("an archive")
+@signers_option("Fail")
 @click.pass_obj
 def command(
     settings: Settings,
