@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from sojourn.agent.look import Tail
+from sojourn.agent.look import events_in
 from sojourn.agent.places import Place, is_capsule
 from sojourn.agent.report import Accepted, Question, Report, Tally, reason_of
 from sojourn.agent.workspace import LiveWorkspace, live_workspace
@@ -204,10 +204,8 @@ class Agent:
         return self._hold.transcript.documents
 
     def events(self, start: int = 0) -> Iterator[Event]:
-        """The log's durable events from the one with this place on (from 0)."""
-        for number, event in enumerate(Tail(self._hold.store).all()):
-            if number >= start:
-                yield event
+        """The log's durable events in its order, without the first `start`."""
+        return events_in(self._hold.store, start)
 
     def context(self) -> Rendered:
         """Exactly what the model would be sent now."""

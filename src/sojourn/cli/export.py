@@ -122,7 +122,7 @@ def command(
     if event is None:
         making = export_capsule(machine, place, wanted, observer=notes, progress=watching)
     else:
-        at = chosen(machine.look(place), event, capsule=machine.reference(place)).id
+        at = chosen(machine.look(place), event, capsule=machine.reference(place)).event.id
         making = export_at(machine, place, wanted, at=at, observer=notes, progress=watching)
     _say(voice, place, asyncio.run(making), recipients=len(encrypt_to))
 

@@ -81,9 +81,13 @@ class ErrorAnswer(Answer, frozen=True, kw_only=True):
 
 
 class EventShape(Shape, frozen=True, kw_only=True):
-    """One event of the log; `body` is null when it was redacted."""
+    """One event of the log; `body` is null when it was redacted.
+
+    `number` names it in this copy of the log, `seq` is its place in the chain that wrote it.
+    """
 
     id: str
+    number: int
     seq: int
     clock: int
     epoch: int
@@ -230,13 +234,13 @@ class ShowAnswer(Answer, frozen=True, kw_only=True):
 class FoundShape(Shape, frozen=True, kw_only=True):
     """A passage: of an event (`place` is its id), a section of the notes, or a document.
 
-    `event` and `seq` are those of the event that holds its text, for `show`.
+    `event` and `number` are those of the event that holds its text, for `show`.
     """
 
     kind: str
     place: str
     event: str
-    seq: int
+    number: int
     time: str
     score: float
     snippet: str

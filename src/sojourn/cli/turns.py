@@ -7,6 +7,7 @@ from time import monotonic
 from typing import assert_never
 
 from sojourn.agent import Agent, Machine, Observer, Place, Question, Report
+from sojourn.agent.look import number_of
 from sojourn.cli.asking import asker
 from sojourn.cli.capsules import shape_of
 from sojourn.cli.events import about, plain
@@ -112,7 +113,8 @@ def observer_of(
     if printed:
         return Silent(voice)
     if voice.settings.json:
-        return Lines(voice, place.capsule)
+        store = machine.ports.store_at(place.folder)
+        return Lines(voice, place.capsule, number_of=lambda event: number_of(store, event))
     return Live(
         voice,
         place.capsule,

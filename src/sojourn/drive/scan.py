@@ -38,8 +38,8 @@ class ScannedFiles(Protocol):
 class Suspect:
     """What is likely a secret: its kind and place, never its value.
 
-    `line` counts from 1 in `file`; `event` is the id of the event in that line, and `number` its
-    place in its chain, None where there is none. `within` says where in the line: the field of an
+    `line` counts from 1 in `file`; `event` is the id of the event in that line, and `number` the
+    event's in the log, None where there is none. `within` says where in the line: the field of an
     event, or the path in the workspace that a blob is the content of. `id` names this finding and
     stays the same as long as the bytes there do.
     """
@@ -92,21 +92,21 @@ def _scan_line(line: bytes, number: int) -> Iterator[Suspect]:
         body = value.get("body") if isinstance(value, dict) else value
         strings = _strings(body, "")
     line_id = sha256(line).hexdigest()
-    event, place = _named(line)
+    event = _named(line)
     for field, text in strings:
         for hit in find_secrets(text):
             suspect = _suspect(hit.rule, layout.TIMELINE, number, field, f"{line_id} {hit.start}")
-            yield replace(suspect, event=event, number=place)
+            yield replace(suspect, event=event, number=None if event is None else number)
 
 
-def _named(line: bytes) -> tuple[EventId | None, int | None]:
-    """The id and the number of the event in a line, where it can be read."""
+def _named(line: bytes) -> EventId | None:
+    """The id of the event in a line, where it can be read."""
     packed = line[line.rfind(HEADER) + len(HEADER) : -1]
     try:
-        header = msgspec.json.decode(packed, type=Header)
+        msgspec.json.decode(packed, type=Header)
     except msgspec.MsgspecError:
-        return None, None
-    return EventId(sha256(packed).hexdigest()), header.seq
+        return None
+    return EventId(sha256(packed).hexdigest())
 
 
 def _strings(value: JSON, path: str) -> Iterator[tuple[str, str]]:
