@@ -37,6 +37,16 @@ MAX_MODEL_CALLS = 200
 """Model calls in one turn, unless the caller says otherwise."""
 
 
+def no_workspace(folder: str) -> NotFoundError:
+    """The error of an agent whose workspace is not where it was."""
+    return NotFoundError(
+        f"the workspace {folder} is not there",
+        code="no_workspace",
+        state="Nothing was run.",
+        hint="Put the folder back.",
+    )
+
+
 class Agent:
     """A held capsule and the model, tools and people around it; made by `Agent.open`.
 
@@ -342,12 +352,7 @@ class Agent:
     def _workspace(self) -> str:
         workspace = self._hold.record.workspace
         if not os.path.isdir(workspace):
-            raise NotFoundError(
-                f"the workspace {workspace} is not there",
-                code="no_workspace",
-                state="Nothing was run.",
-                hint="Put the folder back.",
-            )
+            raise no_workspace(workspace)
         return workspace
 
     def _report(self, rest: Rest, tally: Tally) -> Report:

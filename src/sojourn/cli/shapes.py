@@ -133,8 +133,22 @@ class QuestionShape(Shape, frozen=True, kw_only=True):
     arguments: str
 
 
+class SideShape(Shape, frozen=True, kw_only=True):
+    """A snapshot that stands beside others; `own` when the chain took it that goes on here."""
+
+    event: str
+    number: int
+    machine: str
+    time: str
+    own: bool
+
+
 class StatusAnswer(Answer, frozen=True, kw_only=True):
-    """`status`: one capsule; `length` of the log in bytes, `waiting` messages come later."""
+    """`status`: one capsule; `length` of the log in bytes, `waiting` messages come later.
+
+    `sides` are the snapshots that stand side by side after a merge, the current one last; empty
+    where there are no two.
+    """
 
     capsule: CapsuleShape
     standing: Standing
@@ -150,6 +164,7 @@ class StatusAnswer(Answer, frozen=True, kw_only=True):
     length: int
     last_time: str | None
     waiting: int
+    sides: tuple[SideShape, ...]
     torn: bool
     damages: tuple[FaultShape, ...]
 

@@ -122,7 +122,7 @@ def restore(settings: Settings, words: tuple[str, ...], folder: str | None) -> N
     That is the last snapshot up to there. What is there now is snapshotted first, so nothing is
     lost, and the agent is told what its files now lack. Files that no snapshot holds are never
     touched; one that lies in the way stops the command before anything changes. Links that would
-    lead out of the workspace are not made.
+    lead out of the workspace, or in a circle, are not made.
     """
     from sojourn.cli.snapshot_words import snapshot_named
 
