@@ -84,7 +84,8 @@ def command(
     Only the machine that holds the capsule exports it, while nothing runs it. What is likely a
     secret stops it. The file is read back and compared before it has its name. A capsule that did
     not change gives the same bytes again, unless they are encrypted. The archive says in VERIFY.txt
-    how to check it without sojourn.
+    how to check it without sojourn. Its files have no folder in common: unpack it with
+    `mkdir box && tar -C box -xf FILE`.
 
     With --at the archive holds a capsule of its own that goes on from that event, and CAPSULE is
     only read: it may be running, or held elsewhere. `import --as-new` makes it ready to run.

@@ -27,8 +27,10 @@ def take(settings: Settings, capsule: str | None) -> None:
 
     Only changed files are read, and nothing is written when nothing changed. Files named in
     .sojournignore (with the syntax of .gitignore) are left alone; a line `#include .gitignore` in
-    it counts those of git, too. Names that no snapshot can hold (sockets, pipes, names that are not
-    UTF-8) are left out and listed.
+    it counts those of git, too. Without one everything is held: `.git`, so that a repository that
+    is put back works, and caches as well, until a line such as `__pycache__/` or `node_modules/`
+    names them. Names that no snapshot can hold (sockets, pipes, names that are not UTF-8) are left
+    out and listed.
     """
     from sojourn.cli.snapshot_words import Work, hold_and, say_taken
 
