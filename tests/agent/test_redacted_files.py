@@ -15,7 +15,7 @@ from agent.carried import forked, sound
 from agent.elsewhere import elsewhere
 from agent.stage import Stage
 from sojourn import Agent
-from sojourn.agent import carry
+from sojourn.agent import archives
 from sojourn.agent.merging import merge
 from sojourn.agent.trim import collect, redact, redact_file, repair
 from sojourn.agent.workspace import extract
@@ -280,9 +280,9 @@ def test_a_content_that_was_lost_and_recorded_is_left_out_as_well(stage: Stage) 
 
 
 def test_an_export_says_that_earlier_seals_hold_what_was_redacted_since(stage: Stage) -> None:
-    def seal(name: str) -> carry.Exported:
-        wanted = carry.Wanted(file=str(stage.folder / name))
-        return asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted))
+    def seal(name: str) -> archives.Exported:
+        wanted = archives.Wanted(file=str(stage.folder / name))
+        return asyncio.run(archives.export_capsule(stage.machine, stage.make(), wanted))
 
     first = next(event for event in stage.events() if isinstance(event.body, Input))
     asyncio.run(redact(stage.machine, stage.make(), first.id, reason="before any seal"))
@@ -294,7 +294,7 @@ def test_an_export_says_that_earlier_seals_hold_what_was_redacted_since(stage: S
     assert (made.redacted, made.new, again.redacted, again.new) == (2, True, 2, False)
     assert SECRET.encode() in (stage.folder / "old.tar").read_bytes()
     for name in ("old.tar", "new.tar"):
-        assert carry.verify_archive(str(stage.folder / name)).findings == ()
+        assert archives.verify_archive(str(stage.folder / name)).findings == ()
     stage.run("go on")
     assert seal("later.tar").redacted == 0
 
