@@ -47,7 +47,9 @@ class Strands:
 
     def of_chain(self, chain: ChainKey | None) -> int | None:
         """The strand of a chain, of two sides the longer one; None when there is none."""
-        sides = () if chain is None else self.sides(chain)
+        sides = () if chain is None else self._by_chain.get(chain, ())
+        if len(sides) == 1:
+            return sides[0]
         return max(sides, key=lambda at: self.tips[at].header.seq, default=None)
 
     def of_holder(self, machine: MachineId, capsule: CapsuleId) -> ChainKey | None:
