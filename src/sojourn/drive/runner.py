@@ -117,7 +117,7 @@ class Runner:
     async def _go_on(self, between: bool) -> Ready:
         wanted = self._wanted(between)
         ready = step(self.hold.state, wanted, self._here())
-        ends = any([isinstance(record, TurnEnded) for record in ready.records])
+        ends = any(isinstance(record, TurnEnded) for record in ready.records)
         if ends and self.before_end is not None:
             await self.before_end()
             return self._draft(wanted)
@@ -130,7 +130,7 @@ class Runner:
     def _is_between_calls(self) -> bool:
         """Whether a model call or the turn's end may follow."""
         state = self.hold.state
-        return state.model is None and all([call.finished for call in state.calls])
+        return state.model is None and all(call.finished for call in state.calls)
 
     def _wanted(self, between: bool) -> StepInput:
         """`Next`, with the inbox read where a model call or the turn's end may follow."""
