@@ -8,18 +8,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import random
 import shutil
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from _env import clean_environment, drop_run_folder, load_average, machine_line, run_folder
 from _report import Row, note, put, put_rows, put_table
+from _workspace import Workspace
 
 from sojourn import Machine
 from sojourn.format.failures import stops_running
@@ -29,47 +29,7 @@ OURS = "sojourn"
 COPY = "cp -a + sync"
 WALK = "walk with stat"
 STEPS = ("first", "unchanged", "10 changed", "restore", "verify")
-FOLDER_FILES = 100
-SMALLEST, LARGEST = 200, 6000
 GOAL_FIRST, GOAL_UNCHANGED = 1.5, 1.3
-
-
-@dataclass(kw_only=True)
-class Workspace:
-    """A folder of small files and some large ones, the same for all of one round."""
-
-    root: Path
-    small: int
-    large: int
-    size: int
-
-    def make(self) -> None:
-        """Fill it with files of random bytes, so that nothing can be compressed."""
-        chance = random.Random(7)
-        for number in range(self.small):
-            folder = self.root / f"d{number // FOLDER_FILES:04d}"
-            folder.mkdir(parents=True, exist_ok=True)
-            data = chance.randbytes(chance.randint(SMALLEST, LARGEST))
-            (folder / f"f{number:05d}").write_bytes(data)
-        for number in range(self.large):
-            with open(self.root / f"large{number}", "wb") as file:
-                left = self.size
-                while left > 0:
-                    file.write(chance.randbytes(min(left, 1 << 20)))
-                    left -= 1 << 20
-        os.sync()
-
-    def change(self, turn: int) -> None:
-        """Change ten small files."""
-        for number in range(10):
-            place = number * (self.small // 10)
-            path = self.root / f"d{place // FOLDER_FILES:04d}" / f"f{place:05d}"
-            path.write_bytes(f"changed in turn {turn}".encode() * 50)
-
-    def touched_long_ago(self) -> None:
-        """Wait until no file's time is within the grain of a clock of whole seconds."""
-        os.sync()
-        time.sleep(2.5)
 
 
 @dataclass(kw_only=True)
@@ -265,10 +225,13 @@ def borg(place: Path, workspace: Workspace) -> Contender:
     return Contender(name="borg", work={**steps, "verify": lambda: run(*check, **own)})
 
 
-PEERS = {"rsync": rsync, "git": git, "restic": restic, "borg": borg}
+Peer = Callable[[Path, Workspace], Contender]
+PEERS: Mapping[str, Peer] = {"rsync": rsync, "git": git, "restic": restic, "borg": borg}
 
 
-def contenders(folder: Path, workspace: Workspace, absent: list[str]) -> list[Contender]:
+def contenders(
+    folder: Path, workspace: Workspace, peers: Mapping[str, Peer], absent: list[str]
+) -> list[Contender]:
     """Everybody of one round, each with a folder of its own."""
 
     def place(name: str) -> Path:
@@ -278,7 +241,7 @@ def contenders(folder: Path, workspace: Workspace, absent: list[str]) -> list[Co
 
     found = [ours(place("ours"), workspace), command_line(place("command"), workspace)]
     found += [walk(workspace), copying(place("copy"), workspace)]
-    for name, make in PEERS.items():
+    for name, make in peers.items():
         if shutil.which(name) is None:
             absent.append(name)
         else:
@@ -286,12 +249,14 @@ def contenders(folder: Path, workspace: Workspace, absent: list[str]) -> list[Co
     return found
 
 
-def measure(folder: Path, workspace: Workspace, rounds: int) -> tuple[list[Contender], list[str]]:
+def measure(
+    folder: Path, workspace: Workspace, rounds: int, peers: Mapping[str, Peer]
+) -> tuple[list[Contender], list[str]]:
     """Every step by everybody, in rounds of changing order; nothing is deleted meanwhile."""
     totals: dict[str, Contender] = {}
     absent: list[str] = []
     for number in range(rounds):
-        here = contenders(folder / f"round{number}", workspace, absent)
+        here = contenders(folder / f"round{number}", workspace, peers, absent)
         turn = number % len(here)
         here = here[turn:] + here[:turn]
         for step in STEPS:
@@ -371,6 +336,8 @@ def main() -> int:
     parser.add_argument("--small", type=int, help="small files (20,000)")
     parser.add_argument("--megabytes", type=int, help="size of each large file (500)")
     parser.add_argument("--rounds", type=int, help="rounds (3)")
+    parser.add_argument("--no-peers", action="store_true", help="leave other programs out")
+    parser.add_argument("--pause", type=float, default=2.5, help="seconds between steps (2.5)")
     given = parser.parse_args()
     small = given.small or (2000 if given.quick else 20_000)
     megabytes = given.megabytes or (20 if given.quick else 500)
@@ -380,11 +347,16 @@ def main() -> int:
     try:
         put(machine_line(folder))
         workspace = Workspace(
-            root=folder / "workspace", small=small, large=2, size=megabytes * 1_000_000
+            root=folder / "workspace",
+            small=small,
+            large=2,
+            size=megabytes * 1_000_000,
+            pause=given.pause,
         )
         note("making the workspace")
         workspace.make()
-        found, absent = measure(folder, workspace, rounds)
+        peers = {} if given.no_peers else PEERS
+        found, absent = measure(folder, workspace, rounds, peers)
         table(found, absent, workspace)
         put_rows(BENCH, rows(found))
     finally:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sojourn.format.body import Head
 from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
-from sojourn.format.event import Created, Event, ModelIntent, TurnTaken, Unknown
+from sojourn.format.event import Created, Event, Header, ModelIntent, TurnTaken, Unknown
 from sojourn.ids import CapsuleId, EventId, Incarnation, MachineId, Seq
 
 ChainKey: TypeAlias = tuple[MachineId, Incarnation]
@@ -64,7 +64,7 @@ class Strands:
 
     def rank(self, at: int) -> tuple[object, ...]:
         """By what of several strands one counts: the highest epoch, then the last in the log."""
-        return rank_of(self.tips[at])
+        return rank_of(self.tips[at].header, self.tips[at].id)
 
     def sides(self, chain: ChainKey) -> tuple[int, ...]:
         """The strands of a chain: more than one when it is equivocated."""
@@ -148,16 +148,15 @@ class Strands:
         return max(self._known[at], key=self.rank, default=None)
 
 
-def rank_of(event: Event) -> tuple[object, ...]:
+def rank_of(header: Header, identity: EventId) -> tuple[object, ...]:
     """As `Strands.rank`, of an event."""
-    header = event.header
     return (
         header.epoch,
         header.clock,
         header.machine,
         header.incarnation,
         header.seq,
-        event.id,
+        identity,
     )
 
 
