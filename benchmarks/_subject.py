@@ -28,7 +28,7 @@ from sojourn.drive.hold import Hold  # noqa: E402
 from sojourn.format.event import Issuer, Options, ToolOutcome  # noqa: E402
 from sojourn.ids import BlobId, CallKey  # noqa: E402
 from sojourn.ports import ServerEvent  # noqa: E402
-from sojourn.render import Rendered, ReplyReader, Target, dialect  # noqa: E402
+from sojourn.render import Kept, Rendered, ReplyReader, Target, dialect  # noqa: E402
 from sojourn.render.profile import profile_for  # noqa: E402
 from sojourn.render.request import Constraints, render_bytes  # noqa: E402
 
@@ -119,8 +119,10 @@ class ConstantDialect:
     def reader(self) -> ReplyReader:
         return self._dialect.reader()
 
-    def render(self, prompt: Prompt, target: Target, blobs: Mapping[BlobId, bytes]) -> Rendered:
-        del prompt, target, blobs
+    def render(
+        self, prompt: Prompt, target: Target, blobs: Mapping[BlobId, bytes], *, kept: Kept
+    ) -> Rendered:
+        del prompt, target, blobs, kept
         return self._rendered
 
 
