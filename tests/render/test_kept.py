@@ -16,12 +16,13 @@ from render.prompts import (
     event,
     prompts,
     replied,
+    served,
     words,
 )
 from sojourn.core.view import Call, Entry, Notice, Prompt, Replied, Result, Said
 from sojourn.errors import SojournError
 from sojourn.format.event import Options, ToolSpec
-from sojourn.format.parts import BlobRef, CallPart, TextPart
+from sojourn.format.parts import BlobRef, CallPart, MediaPart, TextPart
 from sojourn.ids import BlobId, CallKey, EventId
 from sojourn.render import Kept, Needed, Rendered, blobs_needed, dialect, render_bytes
 
@@ -157,6 +158,43 @@ def test_a_changed_entry_in_the_middle_is_rendered(host: Host) -> None:
     large = BlobRef(sha256=next(iter(BLOBS)), size=1, media_type="text/plain")
     entries[2] = Said(event=EventId("e" * 64), author="me", parts=(TextPart(text=large),))
     assert needed.of(replace(prompt, entries=entries)) == {large.sha256}
+
+
+def check_each(host: Host, prompts: list[Prompt]) -> None:
+    kept = Kept()
+    for prompt in prompts:
+        assert outcome(prompt, host, kept) == outcome(prompt, host, None)
+
+
+def test_an_end_that_was_not_kept_leaves_no_ids_behind() -> None:
+    prompt, end = long_prompt(4), step(2)
+    first, second = (replace(end, event=EventId(name * 64)) for name in "ab")
+    calls = [replace(end.calls[0], key=CallKey(name * 64)) for name in "ab"]
+    ends = [replace(one, calls=(call,)) for one, call in zip((first, second), calls, strict=True)]
+    check_each(HOSTS[0], [replace(prompt, entries=[*prompt.entries[:3], one]) for one in ends])
+
+
+def test_images_of_all_groups_are_counted_together() -> None:
+    host = HOSTS[0]
+    name, data = next(iter(BLOBS.items()))
+    picture = BlobRef(sha256=name, size=len(data), media_type="image/png")
+    image = MediaPart(media_type="image/png", blob=picture)
+    entries: list[Entry] = []
+    for number in range(host.target.profile.max_images + 2):
+        said = EventId(f"{number:064x}")
+        entries += [Said(event=said, author="me", parts=(image,)), step(number)]
+    prompt = replace(long_prompt(0), entries=entries)
+    check_each(host, grown(prompt)[-4:])
+
+
+def test_a_call_of_the_providers_own_may_end_in_the_next_group() -> None:
+    prompt = long_prompt(1)
+    own = step(7)
+    begun = replace(own, parts=(served(1, is_result=False),), calls=(), stop="paused")
+    over = replace(begun, parts=(served(1, is_result=True), TextPart(text="so")), stop="rest")
+    said = Said(event=EventId("d" * 64), author="me", parts=(TextPart(text="And?"),))
+    entries = [*prompt.entries, begun, over, said, step(9)]
+    check_each(HOSTS[0], grown(replace(prompt, entries=entries)))
 
 
 def calls_of(prompt: Prompt, host: Host, kept: Kept | None) -> int:
