@@ -26,6 +26,7 @@ SHAPE: Final[Mapping[str, tuple[type, ...]]] = {
 SMALLEST: Final[Mapping[str, tuple[str, str]]] = {
     "merge": ("--events 2000 --rounds 1 --no-git", "disjoint, sojourn"),
     "recall": ("--quick", "in other words: both"),
+    "scan": ("--quick", "scan "),
     "snapshot": ("--small 20 --megabytes 1 --rounds 1 --no-peers --pause 0", "sojourn first"),
     "steps": ("--sizes 5 --repetitions 1 --only sojourn --no-syncs", "step median sojourn 5"),
     "verify": ("--events 1000 --rounds 1 --megabytes 2", "look"),
