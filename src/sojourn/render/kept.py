@@ -58,10 +58,12 @@ class Kept:
         if not prompt.tools and target.profile.calls_need_tools:
             # What is declared instead of tools depends on every call.
             return prepare(prompt, target, blobs)
-        groups = self._groups
+        # What fails half way, whatever the reason, is forgotten.
+        groups, self._groups = self._groups, None
         if groups is None or not groups.begin(prompt.entries, target, blobs):
-            groups = self._groups = _Groups(target)
+            groups = _Groups(target)
         groups.keep_finished(prompt.entries, blobs)
+        self._groups = groups
         draft = groups.joined_with(prompt, blobs)
         for one in OF_ALL:
             draft = one(draft, target)
