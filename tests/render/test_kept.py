@@ -119,7 +119,7 @@ def test_each_request_of_a_growing_transcript_equals_the_one_made_anew(
 @pytest.mark.slow
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.target.profile.name)
 def test_each_of_very_many_requests_equals_the_one_made_anew(host: Host) -> None:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=80, deadline=None)
     @given(prompt=long_stories())
     def check(prompt: Prompt) -> None:
         check_grown(host, prompt)
