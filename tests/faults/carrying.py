@@ -38,6 +38,7 @@ from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
 from sojourn.store.merging import FolderMerger
+from sojourn.store.release import FileRelease
 from sojourn.store.rewriting import FolderRewriter
 from sojourn.store.system import OsClock, OsRandomness
 from sojourn.store.workspace import FolderWorkspace
@@ -126,6 +127,7 @@ def ports(disk: RecordingDisk, state: str, boot: str = BOOTS[1]) -> Ports:
         lock=FileLock(f"{state}/locks", command="test", clock=OsClock(), disk=disk, boot=boot),
         inbox=FolderInbox(f"{state}/inbox", disk=disk),
         queue=SqliteQueue(":memory:", clock=OsClock()),
+        release=FileRelease(f"{state}/releases", boot=boot, disk=disk),
         key=FileMachineKey(state, files=Durable(disk), host="h"),
         maker=FolderMaker(disk, is_alive=lambda _: False),
         clock=OsClock(),

@@ -38,7 +38,6 @@ from sojourn.drive.create import new_capsule
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import hold_capsule
-from sojourn.drive.worker import Taken, Worker
 from sojourn.errors import CallError, SojournError, UsageError
 from sojourn.format.event import Configured
 from sojourn.format.failures import Finding, finding
@@ -58,6 +57,7 @@ from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
 from sojourn.store.merging import FolderMerger
 from sojourn.store.mounts import network_type
+from sojourn.store.release import FileRelease
 from sojourn.store.rewriting import FolderRewriter
 from sojourn.store.state import StateFolder, state_root
 from sojourn.store.system import OsClock, OsRandomness, boot_id, host_digest
@@ -97,6 +97,7 @@ class Machine:
             lock=FileLock(self.state.locks, command=_command(), clock=clock, disk=disk),
             inbox=FolderInbox(self.state.inbox, disk=disk),
             queue=self._queue,
+            release=FileRelease(self.state.releases, boot=boot_id(), disk=disk),
             key=FileMachineKey(self.state.root, files=Durable(disk), host=host),
             maker=FolderMaker(disk),
             clock=clock,
@@ -348,43 +349,19 @@ class Machine:
         places: Sequence[Place] = (),
     ) -> int:
         """Run turns whose worker is gone, until idle or `stop` (`watch`); returns their number."""
+        from sojourn.agent.working import work
+
         self._rebuild_queue()
-        only = {place.capsule for place in places}
-
-        async def take(job: Job) -> Taken:
-            place = place_at(self.ports, job.folder)
-            async with self.hold(place, observer=observer_for(place)) as agent:
-                stopping = asyncio.ensure_future(stop.wait())
-                stopping.add_done_callback(lambda _: agent.leave() if stop.is_set() else None)
-                try:
-                    report = await agent.take()
-                finally:
-                    stopping.cancel()
-                if report.hint:
-                    agent.note(report.hint)
-            if report.reason == "left":
-                return "left"
-            return "took" if report.model_calls else "nothing"
-
-        worker = Worker(
-            ports=self.ports,
-            name=self.worker,
-            take=take,
-            failed=lambda job, error: failed(place_at(self.ports, job.folder), error),
-            wanted=lambda capsule: not only or capsule in only,
+        return await work(
+            self, watch=watch, observer_for=observer_for, stop=stop, failed=failed, places=places
         )
-        return await worker.run(watch=watch, stop=stop)
 
     def _rebuild_queue(self) -> None:
         """One job for each waiting capsule and, when the queue was lost, for each open turn."""
+        from sojourn.agent.working import rebuild_queue
+
         lost = self._queue_was_missing or bool(self._queue.set_aside)
-        queued = {job.capsule for job in self.ports.queue.jobs()}
-        for place in known_places(self.ports):
-            if not place.capsule or place.capsule in queued:
-                continue
-            waits = bool(self.ports.inbox.items(place.capsule))
-            if waits or (lost and self.look(place).state.turn is not None):
-                self.ports.queue.put(place.capsule, place.folder)
+        rebuild_queue(self, lost=lost)
         self._queue_was_missing = False
 
 

@@ -162,5 +162,6 @@ def rank_of(event: Event) -> tuple[object, ...]:
 def heads_of(event: Event) -> tuple[Head, ...]:
     """What an event names of other chains."""
     body = event.body
-    kinds = TurnTaken | ModelIntent | Forked | Claimed | Activated | Sealed | Unknown
-    return body.heads if isinstance(body, kinds) else ()
+    if isinstance(body, Forked | Claimed | Activated | Sealed):
+        return body.heads
+    return body.heads if isinstance(body, TurnTaken | ModelIntent | Unknown) else ()

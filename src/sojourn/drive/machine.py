@@ -18,6 +18,7 @@ from sojourn.ports import (
     Store,
     WallClock,
 )
+from sojourn.ports_move import Release
 from sojourn.ports_workspace import Progress, Stop, Workspace
 
 
@@ -116,6 +117,7 @@ class Ports:
     lock: Lock
     inbox: Inbox
     queue: Queue
+    release: Release
     key: MachineKey
     maker: Maker
     clock: WallClock
