@@ -30,6 +30,7 @@ from sojourn.format.verify import verify
 from sojourn.ids import CapsuleId
 from sojourn.keys.machine import FileMachineKey
 from sojourn.queues.sqlite import SqliteQueue
+from sojourn.store.arriving import FolderLanding
 from sojourn.store.create import create_capsule
 from sojourn.store.durable import Durable
 from sojourn.store.folder import FolderStore
@@ -127,6 +128,13 @@ def ports(disk: RecordingDisk, state: str, boot: str = BOOTS[1]) -> Ports:
         lock=FileLock(f"{state}/locks", command="test", clock=OsClock(), disk=disk, boot=boot),
         inbox=FolderInbox(f"{state}/inbox", disk=disk),
         queue=SqliteQueue(":memory:", clock=OsClock()),
+        landing=FolderLanding(
+            arriving=f"{state}/arriving",
+            cache=f"{state}/cache/sha256",
+            capsules=f"{state}/capsules",
+            workspaces=f"{state}/workspaces",
+            disk=disk,
+        ),
         release=FileRelease(f"{state}/releases", boot=boot, disk=disk),
         key=FileMachineKey(state, files=Durable(disk), host="h"),
         maker=FolderMaker(disk, is_alive=lambda _: False),

@@ -46,6 +46,7 @@ from sojourn.ids import CapsuleId, RequestId
 from sojourn.keys.machine import FileMachineKey
 from sojourn.ports import Job, Message, Model, Sandbox, Tool
 from sojourn.queues.sqlite import SqliteQueue
+from sojourn.store.arriving import FolderLanding
 from sojourn.store.create import create_capsule
 from sojourn.store.disk import OsDisk
 from sojourn.store.durable import Durable
@@ -97,6 +98,7 @@ class Machine:
             lock=FileLock(self.state.locks, command=_command(), clock=clock, disk=disk),
             inbox=FolderInbox(self.state.inbox, disk=disk),
             queue=self._queue,
+            landing=self._landing,
             release=FileRelease(self.state.releases, boot=boot_id(), disk=disk),
             key=FileMachineKey(self.state.root, files=Durable(disk), host=host),
             maker=FolderMaker(disk),
@@ -116,6 +118,15 @@ class Machine:
     @cached_property
     def _queue(self) -> SqliteQueue:
         return SqliteQueue(self.state.queue, clock=OsClock())
+
+    @cached_property
+    def _landing(self) -> FolderLanding:
+        return FolderLanding(
+            arriving=self.state.arriving,
+            cache=self.state.cache,
+            capsules=self.state.capsules,
+            workspaces=self.state.workspaces,
+        )
 
     def _sandbox(self, capsule: CapsuleId) -> Sandbox:
         from sojourn.sandboxes.host import HostSandbox

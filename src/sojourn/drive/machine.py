@@ -18,7 +18,7 @@ from sojourn.ports import (
     Store,
     WallClock,
 )
-from sojourn.ports_move import Release
+from sojourn.ports_move import Landing, Release
 from sojourn.ports_workspace import Progress, Stop, Workspace
 
 
@@ -118,6 +118,7 @@ class Ports:
     inbox: Inbox
     queue: Queue
     release: Release
+    landing: Landing
     key: MachineKey
     maker: Maker
     clock: WallClock

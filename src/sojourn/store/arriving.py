@@ -90,9 +90,9 @@ class FolderLanding:
         """See `Cache.borrow`."""
         self.cache.borrow(folder, blobs)
 
-    def read(self, digest: BlobId, size: int) -> bytes | None:
+    def read(self, digest: BlobId, limit: int) -> bytes | None:
         """See `Cache.read`."""
-        return self.cache.read(digest, size)
+        return self.cache.read(digest, limit)
 
     def room(self) -> int:
         """See `Cache.room`."""

@@ -126,9 +126,11 @@ class Cache:
             except MigrationError:
                 continue
 
-    def read(self, digest: BlobId, size: int) -> bytes | None:
-        """A whole content of that size; None when it is not here. Raises: StorageError."""
-        if self.have(digest, size) != size:
+    def read(self, digest: BlobId, limit: int) -> bytes | None:
+        """A whole content of at most `limit` bytes, else None. Raises: StorageError."""
+        with reading(self._path(digest)):
+            found = self._disk.stat_path(self._path(digest))
+        if found is None or found.size > limit or self.have(digest, found.size) != found.size:
             return None
         with reading(self._path(digest)):
             return read_whole(self._disk, self._path(digest))
