@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from faults.power_cuts import at_once
+from sojourn.core.ledger_record import LedgerRecord, first_record
 from sojourn.core.mask import Mask
-from sojourn.core.tenure import LedgerRecord, first_record
 from sojourn.drive.claim import Workplace, claim_capsule
 from sojourn.drive.create import new_capsule
 from sojourn.drive.fork import Home, fork_capsule

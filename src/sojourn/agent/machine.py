@@ -32,8 +32,8 @@ from sojourn.agent.scripts import located, remember, written_name
 from sojourn.agent.sending import accept
 from sojourn.agent.words import SYSTEM_PROMPT
 from sojourn.agent.workspace import workspace_in
+from sojourn.core.ledger_record import first_record
 from sojourn.core.mask import Mask, secret_values
-from sojourn.core.tenure import first_record
 from sojourn.drive.create import new_capsule
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer, Unwatched

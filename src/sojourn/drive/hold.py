@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from sojourn.core.ledger_record import LedgerRecord, LedgerTip
 from sojourn.core.mask import Mask
-from sojourn.core.tenure import LedgerRecord, LedgerTip
 from sojourn.core.turn_state import TurnState, evolve
 from sojourn.core.view import Prompt, Transcript
 from sojourn.drive.machine import Ports

@@ -10,8 +10,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.core.seals import SealSeen
-from sojourn.core.tenure import LedgerRecord
 from sojourn.drive.reading import Folded, fold_capsule, items_of
 from sojourn.errors import FormatError
 from sojourn.format import environment, layout, snapshot
@@ -134,7 +134,8 @@ def record_after(
 ) -> LedgerRecord:
     """What the ledger remembers after the import: the capsule lies here and is not held.
 
-    A record that holds the capsule goes on doing so, unless something speaks against the archive.
+    A record that holds the capsule goes on doing so, unless something speaks against the archive;
+    what a move left in it stays.
     """
     epoch = found.epoch
     if before is None:
@@ -148,6 +149,8 @@ def record_after(
             workspace=workspace,
         )
     after = msgspec.structs.replace(before, folder=folder, floor=Epoch(max(before.floor, epoch)))
+    if after.state in ("FROZEN", "IN_DOUBT", "RETIRED"):
+        return after
     if doubtful:
         return msgspec.structs.replace(after, state="SUSPECT", reason=next(iter(doubtful)))
     seen = SealSeen(

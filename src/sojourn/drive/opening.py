@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from sojourn.core.tenure import Evidence, LedgerRecord, MayLook, admit
+from sojourn.core.ledger_record import LedgerRecord
+from sojourn.core.tenure import Evidence, MayLook, admit
 from sojourn.drive import snapshots
 from sojourn.drive.begin import begin_tenure
 from sojourn.drive.environment import environment_files, read_environment
