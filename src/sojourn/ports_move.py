@@ -99,6 +99,10 @@ class Landing(Protocol):
         """Keep bytes of a content; whether it is whole now."""
         ...
 
+    def keep(self, data: bytes) -> BlobId:
+        """Keep bytes that were made here."""
+        ...
+
     def borrow(self, folder: str, blobs: Mapping[BlobId, int]) -> None:
         """Have what lies unaltered as blobs of the capsule in a folder."""
         ...

@@ -38,6 +38,7 @@ from sojourn.drive.create import new_capsule
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import hold_capsule
+from sojourn.drive.receiving import MoveReceiver
 from sojourn.errors import CallError, SojournError, UsageError
 from sojourn.format.event import Configured
 from sojourn.format.failures import Finding, finding
@@ -344,6 +345,15 @@ class Machine:
         for path in files.odd():
             yield finding("path_unsafe", path, None, "it is not a regular file")
         yield from verify(files, known=known, same_boot=same_boot)
+
+    def receiver(self, boot: str) -> MoveReceiver:
+        """What answers other machines that move a capsule here; `boot` is new at each start.
+
+        `boot_up` of it is awaited before its first answer.
+        """
+        from sojourn.agent.moves import receiver
+
+        return receiver(self, boot)
 
     def jobs(self) -> tuple[Job, ...]:
         """The queue's jobs, rebuilt first from ledger and inboxes."""

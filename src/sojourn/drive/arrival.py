@@ -196,7 +196,10 @@ class Arrival:
         for path, one in found.files.items():
             if path in layout.COMPANIONS:
                 continue
-            files[path] = self.place.read(one.sha256, one.size) or b""
+            data = self.place.read(one.sha256, one.size)
+            if data is None:
+                raise MigrationError(f"{path} did not come", code="contents_missing")
+            files[path] = data
         live = seal.unsealed(found)
         if not final:
             # What manifest and log say of each other counts only once the source is frozen.

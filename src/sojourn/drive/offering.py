@@ -52,7 +52,7 @@ class Folder(Protocol):
 
     def read(self, path: str, limit: int) -> bytes | None: ...
 
-    def chunks(self, path: str, size: int, *, start: int) -> Iterator[bytes]: ...
+    def chunks(self, path: str, size: int = PIECE, *, start: int = 0) -> Iterator[bytes]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,13 @@ def _offered(
 
 
 async def pieces(
-    offered: Offered, wanted: Wanted, folder: Folder, log: LogReading, sent: Sent
+    offered: Offered,
+    wanted: Wanted,
+    folder: Folder,
+    log: LogReading,
+    sent: Sent,
+    *,
+    with_log: bool,
 ) -> AsyncIterator[Piece]:
     """The bytes that are wanted, from where a part is there already, in bounded pieces.
 
@@ -217,6 +223,8 @@ async def pieces(
             place += len(data)
         if not size:
             yield Piece(digest=digest, size=0, offset=0, data=b"")
+    if not with_log:
+        return
     mark = offered.manifest.timeline
     if wanted.log > mark.length or not log.begins_with(wanted.log, wanted.prefix):
         place = 0

@@ -86,6 +86,10 @@ class FolderLanding:
         """See `Cache.take`."""
         return self.cache.take(piece)
 
+    def keep(self, data: bytes) -> BlobId:
+        """See `Cache.keep`."""
+        return self.cache.keep(data)
+
     def borrow(self, folder: str, blobs: Mapping[BlobId, int]) -> None:
         """See `Cache.borrow`."""
         self.cache.borrow(folder, blobs)
