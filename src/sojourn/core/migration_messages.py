@@ -118,7 +118,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True, tag_field="answer", tag
     code: str
     message: str
     hint: str = ""
-    floor: Epoch = Epoch(0)  # noqa: RUF009
+    floor: Epoch = Epoch(0)
     checklist: tuple[Problem, ...] = ()
 
 
