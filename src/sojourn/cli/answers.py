@@ -20,6 +20,13 @@ from sojourn.cli.shapes import (
 )
 from sojourn.cli.shapes_archive import ExportAnswer, ImportAnswer, SignAnswer, VerifyAnswer
 from sojourn.cli.shapes_carry import AdoptAnswer, ClaimAnswer, ExplainAnswer, ForkAnswer
+from sojourn.cli.shapes_link import (
+    PairAnswer,
+    RemoteAnswer,
+    RemoteList,
+    RemoteTest,
+    ServeAnswer,
+)
 from sojourn.cli.shapes_memory import (
     MemoryDiffAnswer,
     MemoryEditAnswer,
@@ -57,14 +64,20 @@ ANSWERS: Final[dict[str, object]] = {
     "memory log": MemoryLogAnswer,
     "memory show": MemoryShowAnswer,
     "merge": MergeAnswer,
+    "pair": PairAnswer,
     "ps": PsAnswer,
     "redact": RedactAnswer,
+    "remote add": RemoteAnswer,
+    "remote list": RemoteList,
+    "remote rm": RemoteAnswer,
+    "remote test": RemoteTest,
     "repair": RepairAnswer,
     "resume": RunLine,
     "run": RunLine,
     "search": SearchAnswer,
     "scan": ScanAnswer,
     "send": SendAnswer,
+    "serve": ServeAnswer,
     "show": ShowAnswer,
     "snapshot diff": SnapshotDiff,
     "snapshot list": SnapshotList,

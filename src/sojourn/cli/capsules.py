@@ -72,26 +72,9 @@ def held_shape(held_by: "HeldBy | None") -> "HeldShape | None":
 
 def standing_of(look: "Look") -> "Standing":
     """How the capsule stands, in one word: what a person would want to know first."""
-    from sojourn.core.tenure import MayLook
+    from sojourn.agent import standing
 
-    state = look.state
-    if look.damages:
-        return "damaged"
-    if look.held_by is not None:
-        return "held" if state.turn is None else "running"
-    if isinstance(look.admission, MayLook):
-        return "look_only"
-    if state.turn is None:
-        return "waiting" if state.unseen or look.waiting else "resting"
-    if state.question is not None or state.paused == "decision":
-        return "decision"
-    match state.paused:
-        case None:
-            return "interrupted"
-        case "model":
-            return "model_failed"
-        case _:
-            return "paused"
+    return standing.standing_of(look)
 
 
 def reason_of(look: "Look") -> "FaultShape | None":
