@@ -56,6 +56,13 @@ class Receiver(Protocol):
         """
         ...
 
+    async def boot_up(self) -> None:
+        """Before the first message: forget what was arriving, open what was activated.
+
+        Raises: StorageError.
+        """
+        ...
+
     async def take(
         self, capsule: CapsuleId, move: MoveId, pieces: AsyncIterator[Piece], *, sender: MachineId
     ) -> None:

@@ -11,6 +11,9 @@ from sojourn.ports_move import Piece
 class Aloof:
     """The `Receiver` of a machine that cannot be moved to."""
 
+    async def boot_up(self) -> None:
+        """Nothing ever arrives here."""
+
     async def answer(self, message: Message, *, sender: MachineId, address: str) -> Answer:
         """Refused; nothing is promised, nothing kept."""
         del message, sender, address

@@ -70,7 +70,9 @@ async def serve(
     os.chmod(machine.home, 0o700)
     boot = machine.ports.randomness.token(16).hex()
     with _locked(machine), near_socket(socket_of(machine)) as near:
-        house = _house(machine, receiver_for(boot), boot)
+        receiver = receiver_for(boot)
+        await receiver.boot_up()
+        house = _house(machine, receiver, boot)
         server = Server(app_of(house))
         await server.listen(near)
         where = await _listen(server, house, listen) if listen else ""

@@ -45,7 +45,13 @@ from sojourn.core.migration_values import (
 )
 from sojourn.drive.arrival import Arrival, Judge, older_copy
 from sojourn.drive.machine import Ports
-from sojourn.errors import FormatError, HeldElsewhereError, MigrationError, StorageError
+from sojourn.errors import (
+    FormatError,
+    HeldElsewhereError,
+    MigrationError,
+    StorageError,
+    UsageError,
+)
 from sojourn.ids import CapsuleId, Epoch, MachineId, MoveId
 from sojourn.ports import Message as InboxMessage
 from sojourn.ports_move import Piece
@@ -192,9 +198,14 @@ class MoveReceiver:
                 return await self._decide(capsule, given, sender=sender)
             case Sweep(slot=slot):
                 self._arrivals.pop((capsule, slot.move), None)
-                self.ports.landing.drop(slot.landing)
+                with suppress(StorageError):
+                    # What is left is removed at the next start.
+                    self.ports.landing.drop(slot.landing)
             case Take(message=message):
-                return self._keep(message)
+                try:
+                    return self._keep(message)
+                except (StorageError, UsageError) as error:
+                    return Refused(code=error.code, message=error.message, hint=error.hint)
             case Open() | GoOn():
                 record = self._record(capsule)
                 if record is not None:
@@ -213,8 +224,7 @@ class MoveReceiver:
             arrival = self._arrival(message, sender)
             return await arrival.want(message.offer)
         except (FormatError, MigrationError, StorageError) as error:
-            if isinstance(error, StorageError) and error.code != "disk_full":
-                raise
+            # Nothing was promised by it, so a failed write is a reason like any other.
             return Refused(code=error.code, message=error.message, hint=error.hint)
 
     def _arrival(self, message: Check | Propose, sender: MachineId) -> Arrival:

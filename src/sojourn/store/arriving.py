@@ -110,7 +110,8 @@ class FolderLanding:
         """
         if self._disk.stat_path(landing) is not None:
             return
-        self._files.make_folder(landing)
+        # Not with what is known to be durable: a landing that is over takes the folder above along.
+        Durable(self._disk).make_folder(landing)
         with durable_write(landing):
             for name in ("", *layout.FOLDERS):
                 self._disk.make_folder(f"{landing}/capsule/{name}".rstrip("/"))
