@@ -49,7 +49,7 @@ def event(line):  # format.md#events
     kind, chain = h["kind"] if h["kind"] in SHAPE else "Unknown", (h["machine"], h["incarnation"])
     need(body_malformed=body is None or fits(body, "Body", refs) and fits(body, kind, refs)); body = body or {}
     h |= {"chain": chain, "at": (h["clock"], *chain, h["seq"], h["id"]), "heads": body.get("heads", []) if "heads" in SHAPE[kind] else []}
-    return h | {"refs": sorted(refs, key=lambda ref: (ref["sha256"], ref["size"])), "deltas": [body["delta"]] if kind == "snapshot" and body else [], "said": body, "from": body.get({"forked": "parent", "claimed": "capsule"}.get(kind))}
+    return h | {"refs": sorted(refs, key=lambda ref: (ref["sha256"], ref["size"])), "deltas": [body["delta"]] if kind == "snapshot" and body else [], "said": body, "from": body.get({"forked": "parent", "claimed": "capsule", "activated": "capsule"}.get(kind))}
 def before(h, ends): return next((e for e in ends if e["id"] == h["prev"]), ends[0])  # the end of a side that it goes on from
 def follow(h):  # the ends of all sides of its chain, the highest first
     ends = tips.get(h["chain"], [START]); was = before(h, ends); gone_on = h["prev"] == was["id"] or h["seq"] > ends[0]["seq"]

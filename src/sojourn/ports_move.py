@@ -1,6 +1,6 @@
 """What the drivers of a move ask of the world: the other machine, and what has arrived so far."""
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,3 +75,73 @@ class Release(Protocol):
         ...
 
     def withdraw(self, capsule: CapsuleId) -> None: ...
+
+
+class Landing(Protocol):
+    """Where what comes from other machines is kept until it is live (docs/moving.md#landing).
+
+    `landing` is the folder of one move, `older` that of an earlier copy of the capsule. Methods
+    raise MigrationError for what does not fit, and StorageError.
+    """
+
+    def at(self, capsule: CapsuleId, move: MoveId) -> str: ...
+    def free_folder(self, name: str) -> str: ...
+    def free_workspace(self, capsule: CapsuleId) -> str: ...
+    def begin(self, landing: str, *, older: str | None = None) -> None:
+        """The folder is there; its log begins with that of `older`."""
+        ...
+
+    def have(self, digest: BlobId, size: int) -> int:
+        """Bytes of a content that are here; `size` only when all of them are, and are right."""
+        ...
+
+    def take(self, piece: Piece) -> bool:
+        """Keep bytes of a content; whether it is whole now."""
+        ...
+
+    def keep(self, data: bytes) -> BlobId:
+        """Keep bytes that were made here."""
+        ...
+
+    def borrow(self, folder: str, blobs: Mapping[BlobId, int]) -> None:
+        """Have what lies unaltered as blobs of the capsule in a folder."""
+        ...
+
+    def read(self, digest: BlobId, limit: int) -> bytes | None:
+        """A whole content of at most `limit` bytes, None when it is not here."""
+        ...
+
+    def room(self) -> int:
+        """Bytes of the disk that may still be used."""
+        ...
+
+    def log_here(self, landing: str) -> tuple[int, str]:
+        """How many bytes of the timeline are here, and their sha256."""
+        ...
+
+    def take_log(self, landing: str, piece: Piece) -> None:
+        """Keep bytes of the timeline."""
+        ...
+
+    def put_files(self, landing: str, files: Mapping[str, bytes]) -> None: ...
+    def link(self, landing: str, blobs: Iterable[BlobId]) -> None: ...
+    def prune(self, landing: str, *, blobs: Collection[BlobId], files: Collection[str]) -> None: ...
+    def settle(self, landing: str) -> None:
+        """All that came by this move is durable."""
+        ...
+
+    def place(
+        self, landing: str, *, folder: str, workspace: str, older: tuple[str, ...]
+    ) -> tuple[str, str]:
+        """Put both into their places, durable on return; where they are now."""
+        ...
+
+    def drop(self, landing: str) -> None:
+        """Remove all that came by this move, wherever it was put."""
+        ...
+
+    def live(self, landing: str) -> None:
+        """It was opened soundly: the older copy goes, and the landing."""
+        ...
+
+    def landings(self) -> tuple[str, ...]: ...

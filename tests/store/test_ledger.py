@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sojourn.core.tenure import first_record
+from sojourn.core.ledger_record import first_record
 from sojourn.errors import FormatError
 from sojourn.ids import CapsuleId, Epoch, Incarnation
 from sojourn.store.disk import OsDisk

@@ -21,7 +21,9 @@ from sojourn.ids import BlobId, EventId
 Side: TypeAlias = Literal["both", "ours", "theirs"]
 """Which of the two logs holds an event."""
 
-KEPT: Final = frozenset(("created", "forked", "claimed", "sealed", "redacted", "repaired"))
+KEPT: Final = frozenset(
+    ("created", "forked", "claimed", "activated", "sealed", "redacted", "repaired")
+)
 """Kinds whose bodies no event can redact (docs/format.md#redaction)."""
 
 _REDACTED: Final = b'"redacted"'

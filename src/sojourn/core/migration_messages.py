@@ -1,16 +1,16 @@
 """What two machines say to each other in a move, and what they may answer.
 
 Every message names the capsule and the move, so that both sides mean the same one. Who sent it is
-told by the link, which has checked the sender's key (docs/protocol.md#messages).
+told by the link, which has checked the sender's key (docs/moving.md#messages).
 """
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from sojourn.core.migration_records import Ticket
 from sojourn.format.parts import Count, Digest
-from sojourn.ids import CapsuleId, Epoch, EventId, MachineId, MoveId
+from sojourn.ids import CapsuleId, Epoch, EventId, MachineId, MoveId, RequestId
 
 
 class _Said(msgspec.Struct, frozen=True, kw_only=True, tag_field="message"):
@@ -22,7 +22,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """What would come: the digest of a manifest that lists every file, and the log's last event.
 
     The manifest itself is content `root`, sent before. `size` and `files` are those it lists.
-    `final`: the source is frozen and this is the sealed manifest of the move.
+    `log` is the timeline's length in bytes. `label` names the source's machine to the model when a
+    person wants that. `final`: the source is frozen and this is the sealed manifest of the move.
     """
 
     root: Digest
@@ -30,6 +31,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     files: Count
     size: Count
+    log: Count = 0
+    label: str = ""
     final: bool
 
 
@@ -79,7 +82,25 @@ class Who(_Said, frozen=True, kw_only=True, tag="who"):
     epoch: Epoch
 
 
-Message: TypeAlias = Check | Propose | Prepare | Activate | Resolve | Abort | Retired | Who
+class Forwarded(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that waited at the source; `request` makes it one message wherever it comes."""
+
+    request: RequestId
+    author: str
+    text: str
+    kind: Literal["message", "memory"] = "message"
+    before: Digest | None = None
+
+
+class Forward(_Said, frozen=True, kw_only=True, tag="forward"):
+    """What waited in the inbox of a machine that the capsule has left."""
+
+    items: tuple[Forwarded, ...]
+
+
+Message: TypeAlias = (
+    Check | Propose | Prepare | Activate | Resolve | Abort | Retired | Who | Forward
+)
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):

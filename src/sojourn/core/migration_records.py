@@ -1,11 +1,11 @@
 """What a machine writes down of moves: parts of its ledger record of one capsule.
 
-docs/protocol.md#moving is the specification. Each change of them is one atomic write of the record.
+docs/moving.md is the specification. Each change of them is one atomic write of the record.
 """
 
 import msgspec
 
-from sojourn.format.parts import Digest
+from sojourn.format.parts import Count, Digest
 from sojourn.ids import Epoch, EventId, MachineId, MoveId
 
 
@@ -46,7 +46,8 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     """A move that is arriving here; nothing is promised until there is a ticket.
 
     `folder` and `workspace` are where capsule and workspace will be live; `landing` is the folder
-    that holds what has arrived so far. None of them is authority.
+    that holds what has arrived so far. None of them is authority. `log` is the timeline's length in
+    bytes, `left_out` are paths whose contents did not come, `label` is the offer's.
     """
 
     move: MoveId
@@ -57,11 +58,28 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str
     root: Digest
     last: EventId
+    log: Count = 0
+    label: str = ""
+    left_out: tuple[str, ...] = ()
     ticket: Ticket | None = None
 
 
+class Arriving(msgspec.Struct, frozen=True, kw_only=True):
+    """What the `activated` event says that the next opening appends, unless it is in the log.
+
+    `goes_on` is the last event of the source.
+    """
+
+    move: MoveId
+    epoch: Epoch
+    source: MachineId
+    goes_on: EventId
+    label: str = ""
+    left_out: tuple[str, ...] = ()
+
+
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
-    """A move that this machine committed; kept for ever, since its source may ask much later."""
+    """A move that this machine committed; kept, since its source may ask much later."""
 
     move: MoveId
     epoch: Epoch
@@ -90,7 +108,9 @@ class Moves(msgspec.Struct, frozen=True, kw_only=True):
     """All of it; absent from a record of a capsule that never moved.
 
     `life` is a random value made with the record's file, so that it is lost together with the
-    promises: a target that lost it never says that a move did not happen (docs/protocol.md#life).
+    promises: a target that lost it never says that a move did not happen (docs/moving.md#life).
+    `arrived` is set from the activation until its event is in the log. `disowned` are moves of
+    which a person said, after a loss of memory, that they were not activated here.
     """
 
     life: str
@@ -99,3 +119,5 @@ class Moves(msgspec.Struct, frozen=True, kw_only=True):
     activations: tuple[Activation, ...] = ()
     cancelled: tuple[Cancelled, ...] = ()
     went: Tombstone | None = None
+    arrived: Arriving | None = None
+    disowned: tuple[MoveId, ...] = ()

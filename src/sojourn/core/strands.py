@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from sojourn.format.body import Head
-from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
+from sojourn.format.capsule_kinds import Activated, Claimed, Forked, Sealed
 from sojourn.format.event import Created, Event, ModelIntent, TurnTaken, Unknown
 from sojourn.ids import CapsuleId, EventId, Incarnation, MachineId, Seq
 
@@ -122,7 +122,7 @@ class Strands:
         match event.body:
             case Created() | Forked():
                 capsule = CapsuleId(event.id)
-            case Claimed():
+            case Claimed() | Activated():
                 capsule = event.body.capsule
             case _:
                 capsule = None if newest is None else self.capsules[newest]
@@ -162,5 +162,6 @@ def rank_of(event: Event) -> tuple[object, ...]:
 def heads_of(event: Event) -> tuple[Head, ...]:
     """What an event names of other chains."""
     body = event.body
-    headed = isinstance(body, TurnTaken | ModelIntent | Forked | Claimed | Sealed | Unknown)
-    return body.heads if headed else ()
+    if isinstance(body, Forked | Claimed | Activated | Sealed):
+        return body.heads
+    return body.heads if isinstance(body, TurnTaken | ModelIntent | Unknown) else ()

@@ -15,7 +15,7 @@ from sojourn.core.notices import GONE, HAND_EDIT, SETTLED, TWO_EDITS, UNSYNCED, 
 from sojourn.core.restored import told
 from sojourn.core.strands import ChainKey, Strands
 from sojourn.errors import NotFoundError
-from sojourn.format.capsule_kinds import Restored
+from sojourn.format.capsule_kinds import Activated, Restored
 from sojourn.format.event import (
     CallStatus,
     Configured,
@@ -186,9 +186,8 @@ class Transcript:
                 self._settled(event.id, body)
             case Memory():
                 self._remembered(event.id, body)
-            case Restored():
-                calls = [call.part for key in body.missing if (call := self._call(key))]
-                text = told(len(body.missing), calls)
+            case Restored() | Activated():
+                text = told(body, lambda key: call.part if (call := self._call(key)) else None)
                 self._blocks.add(Notice(event=event.id, text=text))
             case TurnEnded():
                 self._end_block(at)

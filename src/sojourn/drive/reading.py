@@ -6,8 +6,9 @@ The same reading serves looking and holding, so nobody sees another log than the
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.core.strands import ChainKey
-from sojourn.core.tenure import Evidence, LedgerRecord
+from sojourn.core.tenure import Evidence
 from sojourn.core.turn_state import TurnState
 from sojourn.core.turn_states import TurnStates
 from sojourn.core.view import Transcript

@@ -96,6 +96,10 @@ class Remaining:
         absent = (blob for blob in named if not self._store.has_blob(blob))
         return self._slim and any(blob not in self._redacted for blob in absent)
 
+    def missing(self, snapshot: EventId | None) -> tuple[CallKey, ...]:
+        """The calls whose effects a workspace lacks that is as the snapshot says."""
+        return self._lacking.at(snapshot)
+
     def nothing(self) -> Remains:
         """What there is without any snapshot."""
         return self._remains(None, EMPTY)

@@ -40,6 +40,7 @@ UNREDACTABLE: Final = frozenset(
         "created",
         "forked",
         "claimed",
+        "activated",
         "sealed",
         "redacted",
         "repaired",

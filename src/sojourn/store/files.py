@@ -80,9 +80,11 @@ class FolderFiles:
             digest.update(chunk)
         return digest.hexdigest()
 
-    def chunks(self, path: str, size: int = CHUNK) -> Iterator[bytes]:
-        """A file's bytes in pieces, none when there is no file."""
+    def chunks(self, path: str, size: int = CHUNK, *, start: int = 0) -> Iterator[bytes]:
+        """A file's bytes from `start` on in pieces, none when there is no file."""
         with self._open(path) as handle:
+            if handle is not None and start:
+                os.lseek(handle, start, os.SEEK_SET)
             while handle is not None and (data := os.read(handle, size)):
                 yield data
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from sojourn.core.tenure import LedgerRecord
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.errors import FencedError, FormatError
 from sojourn.format.canon import encode, load
 from sojourn.ids import CapsuleId

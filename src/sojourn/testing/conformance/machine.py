@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from sojourn.core.tenure import LedgerRecord, LedgerTip, first_record
+from sojourn.core.ledger_record import LedgerRecord, LedgerTip, first_record
 from sojourn.errors import FencedError, HeldElsewhereError, UsageError
 from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation, RequestId
 from sojourn.ports import Inbox, Ledger, Lock, Message
