@@ -143,6 +143,10 @@ class Landing(Protocol):
         """Put both into their places, durable on return; where they are now."""
         ...
 
+    def is_placed(self, landing: str) -> bool:
+        """Whether what came by this move may have been put into its places."""
+        ...
+
     def drop(self, landing: str) -> None:
         """Remove all that came by this move, wherever it was put."""
         ...

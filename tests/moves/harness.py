@@ -1,7 +1,7 @@
 """A move of a small agent in the middle of its turn, in which anything may fail at any place.
 
-Two machines on the real file system. Below each lies a disk that dies at a chosen operation, between
-them a link that loses, repeats, delays and alters what it carries. After each run both machines
+Two machines on the real file system. Below each lies a disk that dies at a chosen operation,
+between them a link that loses, repeats, delays and alters what it carries. After each run both machines
 start again, and `judge` says what must hold.
 """
 
@@ -74,10 +74,10 @@ class MortalDisk(OsDisk):
 
     def sync(self, handle: int) -> None:
         """Only counted: what is tried here is the death of a process, not a power cut."""
-        self._step("sync")
+        self._step("sync", str(handle))
 
     def sync_data(self, handle: int) -> None:
-        self._step("sync")
+        self._step("sync", str(handle))
 
     def sync_folder(self, path: str) -> None:
         self._step("sync folder", path)
@@ -167,7 +167,11 @@ class Two:
         return self.receivers[name]
 
     def restart(self, name: str) -> None:
-        """Its process is gone, and the next one is there: nothing but the disk is left."""
+        """Its process is gone, and the next one is there: nothing but the disk is left.
+
+        What it asked for counts no more, as its number says; here that process is still there.
+        """
+        shutil.rmtree(self.folder / f"state-{name}" / "releases", ignore_errors=True)
         self.boots[name] += 1
         self.disks[name] = MortalDisk()
         self.machines.pop(name, None)
@@ -397,7 +401,7 @@ def judge(two: Two, *, moved: bool | None = None) -> str:
     for name in "ab":
         arriving = Path(two.machine(name).state.arriving)
         assert not arriving.exists() or not any(arriving.iterdir()), f"staging of {name}"
-        leftovers = [p for p in Path(two.machine(name).home).rglob(".sojourn-*")]
+        leftovers = list(Path(two.machine(name).home).rglob(".sojourn-*"))
         assert not leftovers, leftovers
         if name == holder or two.state(name) == "RETIRED":
             found = [str(one) for one in two.machine(name).verify(two.place(name))]

@@ -49,8 +49,8 @@ class House:
     door: Door
     receiver: Receiver
     boot: str
+    stop: asyncio.Event
     meeting: Meeting
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
     failed: SojournError | None = None
     requests: Slots = field(default_factory=lambda: Slots(REQUESTS))
     streams: Slots = field(default_factory=lambda: Slots(STREAMS))

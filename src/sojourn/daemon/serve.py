@@ -61,8 +61,9 @@ async def serve(
     listen: str = "",
     works: bool = True,
     begun: Callable[[Begun], None],
+    stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP; `receiver_for` takes this start's nonce.
+    """Serve until SIGTERM, SIGINT, SIGHUP or `stop`; `receiver_for` takes this start's nonce.
 
     Raises: HeldElsewhereError `daemon_runs`; UsageError; StorageError when a durable write failed.
     """
@@ -70,16 +71,14 @@ async def serve(
     os.chmod(machine.home, 0o700)
     boot = machine.ports.randomness.token(16).hex()
     with _locked(machine), near_socket(socket_of(machine)) as near:
-        receiver = receiver_for(boot)
-        await receiver.boot_up()
-        house = _house(machine, receiver, boot)
+        house = _house(machine, receiver_for(boot), boot, stop or asyncio.Event())
         server = Server(app_of(house))
         await server.listen(near)
         where = await _listen(server, house, listen) if listen else ""
         tasks: list[asyncio.Task[None]] = []
         if works:
             command = (sys.executable, "-m", "sojourn", *WORK)
-            worker = WorkerProcess(command, machine.environment)
+            worker = WorkerProcess(command, {**machine.environment, "SOJOURN_HOME": machine.home})
             tasks.append(asyncio.create_task(worker.run(house.stop)))
         with _signals(house.stop):
             begun(Begun(socket=socket_of(machine), boot=boot, listen=where))
@@ -93,7 +92,7 @@ async def serve(
         raise house.failed
 
 
-def _house(machine: Machine, receiver: Receiver, boot: str) -> House:
+def _house(machine: Machine, receiver: Receiver, boot: str, stop: asyncio.Event) -> House:
     identity, certificate, book = (
         identity_of(machine),
         certificate_of(machine),
@@ -107,6 +106,7 @@ def _house(machine: Machine, receiver: Receiver, boot: str) -> House:
         door=Door(identity=identity, boot=boot, book=book),
         receiver=receiver,
         boot=boot,
+        stop=stop,
         meeting=Meeting(identity=identity, certificate=certificate, book=book, clock=OsClock()),
     )
 

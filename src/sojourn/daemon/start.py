@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Final
 
 from sojourn.agent import Machine
@@ -68,7 +68,7 @@ def _start(machine: Machine) -> None:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=_environment(machine.environment),
+                env=_environment(machine),
                 cwd="/",
                 pass_fds=(ready,),
                 start_new_session=True,
@@ -83,9 +83,10 @@ def _start(machine: Machine) -> None:
             os.close(ready)
 
 
-def _environment(given: Mapping[str, str]) -> dict[str, str]:
+def _environment(machine: Machine) -> dict[str, str]:
     """Without what belongs to the one connection by which it was started."""
-    return {name: text for name, text in given.items() if not name.startswith("SSH_")}
+    kept = {name: text for name, text in machine.environment.items() if name[:4] != "SSH_"}
+    return {**kept, "SOJOURN_HOME": machine.home}
 
 
 @contextlib.contextmanager

@@ -213,6 +213,12 @@ class FolderLanding:
                 self._disk.sync_folder(above)
         return folder, workspace
 
+    def is_placed(self, landing: str) -> bool:
+        """See `ports_move.Landing`. Raises: StorageError."""
+        path = f"{landing}/{_PLACES}"
+        with reading(path):
+            return self._disk.stat_path(path) is not None
+
     def drop(self, landing: str) -> None:
         """Remove all that came by this move, wherever it was put. Raises: StorageError."""
         places = self._places(landing)
