@@ -1,8 +1,8 @@
 """A move of a small agent in the middle of its turn, in which anything may fail at any place.
 
-Two machines on the real file system. Below each lies a disk that dies at a chosen operation,
-between them a link that loses, repeats, delays and alters what it carries. After each run both machines
-start again, and `judge` says what must hold.
+Two machines on the real file system. Below each lies a disk that dies at a chosen operation, and
+between them a link that loses, repeats, delays and alters what it carries. After each run both
+machines start again, and `judge` says what must hold.
 """
 
 import asyncio
@@ -197,6 +197,7 @@ class Link:
         self.fault = fault or Fault()
         self.address = f"link:{target}"
         self.late: list[Message] = []
+        self.deaf = False
         self._failed: set[str] = set()
         self._contents = 0
         self._bytes = 0
@@ -211,6 +212,8 @@ class Link:
 
     async def ask(self, message: Message) -> Answer:
         kind = str(type(message).__struct_config__.tag)
+        if self.deaf and "activate" in self._failed:
+            raise PeerError("nobody answers any more")
         self.two.said.append((self.source, self.target, message))
         how = self.fault.how if kind == self.fault.kind and kind not in self._failed else ""
         self._failed.add(kind)
