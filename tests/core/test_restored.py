@@ -99,7 +99,7 @@ def moved(**fields: Any) -> Activated:
         capsule=CapsuleId("c" * 64),
         move="m" * 32,
         source=MachineId("a" * 64),
-        goes_on=EventId("e" * 64),
+        continues=EventId("e" * 64),
         heads=(),
         **fields,
     )

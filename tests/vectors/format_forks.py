@@ -29,7 +29,7 @@ def fork() -> tuple[Capsule, Chain]:
 def activated(capsule: Capsule, of: str, goes_on: str, **fields: Any) -> dict[str, Any]:
     return {
         "capsule": of,
-        "goes_on": goes_on,
+        "continues": goes_on,
         "heads": capsule.heads(),
         "move": digest("move")[:32],
         "source": capsule.chains[0].machine,

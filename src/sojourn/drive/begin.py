@@ -71,7 +71,7 @@ def _arrive(hold: Hold, folded: Folded, arrived: Arriving) -> None:
             capsule=hold.capsule,
             move=arrived.move,
             source=arrived.source,
-            goes_on=arrived.goes_on,
+            continues=arrived.goes_on,
             heads=sides,
             label=arrived.label,
             missing=remaining(hold.store, folded.ending.length).missing(last),

@@ -44,7 +44,7 @@ class Claimed(Body, frozen=True, kw_only=True, gc=False):
 class Activated(Body, frozen=True, kw_only=True, gc=False):
     """The capsule arrived here by the move `move` from the machine `source`; first of its chain.
 
-    `goes_on` is the last event of the chain that ran it there, `heads` are those of all chains.
+    `continues` is the last event of the chain that ran it there, `heads` are those of all chains.
     `label` is what the machine calls itself, if it wants to. `missing` are calls whose effects did
     not come along, `unknown` those of the open turn whose outcome nobody knows, `left_out` the
     first of `left_out_count` paths of the workspace that did not come.
@@ -53,7 +53,7 @@ class Activated(Body, frozen=True, kw_only=True, gc=False):
     capsule: CapsuleId
     move: str
     source: MachineId
-    goes_on: EventId
+    continues: EventId | None = None
     heads: tuple[Head, ...]
     label: str = ""
     missing: tuple[CallKey, ...] = ()
