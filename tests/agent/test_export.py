@@ -50,6 +50,25 @@ def shell(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+def test_what_a_killed_export_left_is_removed_by_the_next_one(stage: Stage) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = stage.folder / f".sojourn-box.tar.{gone.pid}.0.tmp"
+    others = [
+        stage.folder / f".sojourn-box.tar.{os.getpid()}.7.tmp",
+        stage.folder / f".sojourn-other.tar.{gone.pid}.0.tmp",
+    ]
+    for path in (left, *others):
+        path.write_bytes(b"half an archive")
+    export(stage)
+    assert not left.exists()
+    assert all(path.exists() for path in others)
+    left.write_bytes(b"half an archive")
+    with pytest.raises(UsageError):
+        export(stage)
+    assert not left.exists()
+
+
 def test_an_unchanged_capsule_gives_the_same_bytes_again(stage: Stage) -> None:
     first, again = export(stage), export(stage, "again.tar")
     assert (first.new, again.new) == (True, False)

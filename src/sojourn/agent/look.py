@@ -93,7 +93,7 @@ class Look:
 
     def _blobs(self, blobs: Iterable[BlobId]) -> dict[BlobId, bytes]:
         ending = self.folded.ending
-        return read_blobs(self.store, blobs, gone=ending.redacted_blobs | ending.lost_blobs)
+        return read_blobs(self.store, blobs, gone=ending.gone)
 
     def events_of(self, start: int = 0) -> Iterator[Event]:
         """The log's events from the one with this place on (from 0)."""

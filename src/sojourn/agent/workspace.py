@@ -8,7 +8,14 @@ from sojourn.agent.places import Place, check_apart
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
-from sojourn.drive.snapshots import Keeper, PutBackSnapshot, TakenSnapshot, refuse_conflicts
+from sojourn.drive.snapshots import (
+    Keeper,
+    PutBackSnapshot,
+    TakenSnapshot,
+    absent,
+    refuse_conflicts,
+)
+from sojourn.format.gone import Gone
 from sojourn.format.snapshot import EMPTY, Snapshot
 from sojourn.ids import CapsuleId, EventId
 from sojourn.ports_workspace import Plan, Progress, Stop, Workspace
@@ -95,20 +102,22 @@ def extract(
     listed: Snapshot,
     folder: str,
     *,
+    gone: Gone,
     progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> Plan:
     """Put a list into another folder, made first when it is not there; the log is not touched.
 
-    Raises: UsageError `restore_conflict` or `folders_nested`; FormatError; StoppedError;
-    StorageError.
+    What the log says is `gone` is left out, and the plan names it. Raises: UsageError
+    `restore_conflict` or `folders_nested`; FormatError; StoppedError; StorageError.
     """
     folder = os.path.realpath(folder)
     check_apart(place.folder, folder)
     if not os.path.lexists(folder):
         os.makedirs(folder)
     workspace = ports.workspace_at(CapsuleId(""), place.folder, folder)
-    plan = workspace.plan(EMPTY, listed)
+    missing = absent(ports.store_at(place.folder), listed, gone)
+    plan = workspace.plan(EMPTY, listed, gone=missing)
     refuse_conflicts(plan)
     workspace.put_back(plan, progress=progress, stop=stop)
     return plan

@@ -25,6 +25,7 @@ from sojourn.store.archive_file import (
     digest_of,
     not_written,
     open_archive,
+    sweep_half_made,
     write_archive,
 )
 from sojourn.store.files import FolderFiles
@@ -69,6 +70,7 @@ def prepared(wanted: Wanted) -> list[object]:
 
     Raises: UsageError `exists` and those of `sojourn.keys.age`; NotFoundError `key_missing`.
     """
+    sweep_half_made(wanted.file)
     check_target(wanted.file, force=wanted.force)
     recipients: list[object] = []
     if wanted.encrypt_to:

@@ -65,7 +65,7 @@ def command(
     An archive is checked whole first, in a private folder that is gone afterwards.
 
     Nothing is lost and nothing is decided: turns that ran at the same time are shown one after the
-    other, and the working memory keeps both texts. Merging in any order gives the same log. The
+    other, and the notes keep what each side wrote. Merging in any order gives the same log. The
     workspace is left alone.
     """
     import asyncio

@@ -189,9 +189,18 @@ def _restore_to(
             state="Nothing was changed.",
             hint="Leave --to out: then the log says what is put back.",
         )
-    listed = listed_at(machine.look(place), event)
+    look = machine.look(place)
+    listed, gone = listed_at(look, event), look.folded.ending.gone
     with Work(voice, "wrote") as work:
-        plan = extract(machine.ports, place, listed, target, progress=work.progress, stop=work.stop)
+        plan = extract(
+            machine.ports,
+            place,
+            listed,
+            target,
+            gone=gone,
+            progress=work.progress,
+            stop=work.stop,
+        )
     answer = SnapshotRestored(
         capsule=shape_of(place),
         snapshot=event,

@@ -18,7 +18,7 @@ from sojourn.core.migration_values import Checked
 from sojourn.drive.importing import check_projections
 from sojourn.drive.machine import Ports
 from sojourn.drive.reading import Folded, fold_capsule, read_manifest
-from sojourn.drive.snapshots import carry_out, refuse_conflicts
+from sojourn.drive.snapshots import absent, carry_out, refuse_conflicts
 from sojourn.errors import FormatError, MigrationError, SojournError, StorageError
 from sojourn.format import index, layout, manifest, seal, snapshot
 from sojourn.format.manifest import Manifest
@@ -232,15 +232,15 @@ class Arrival:
         path = f"{self.landing}/workspace"
         os.makedirs(path, mode=0o700, exist_ok=True)
         listed = snapshot.load(store.read_file(layout.SNAPSHOT) or b"")
-        redacted = folded.ending.redacted_blobs
-        wanted = Snapshot(entries=tuple(e for e in listed.entries if e.sha256 not in redacted))
-        lost = [entry.path for entry in listed.entries if entry.sha256 in redacted]
+        lost = absent(store, listed, folded.ending.gone)
+        wanted = Snapshot(entries=tuple(e for e in listed.entries if e.sha256 not in lost))
+        paths = [entry.path for entry in listed.entries if entry.sha256 in lost]
         workspace = self.ports.workspace_at(self.capsule, f"{self.landing}/capsule", path)
         plan = workspace.plan(self._put, wanted)
         refuse_conflicts(plan)
         await carry_out(workspace, plan)
         self._put = wanted
-        return (*lost, *(one.path for one in plan.refused))
+        return (*paths, *(one.path for one in plan.refused))
 
     def _older_places(self) -> tuple[str, ...]:
         """Folders of a copy that this machine retired."""

@@ -10,13 +10,13 @@ import msgspec
 from sojourn.core.restored import Lacking
 from sojourn.core.seals import SealSeen
 from sojourn.drive.hold import Hold
-from sojourn.drive.reading import read_manifest
+from sojourn.drive.reading import blob_or_none, read_manifest
 from sojourn.errors import FormatError
 from sojourn.format import blob, index, layout, manifest, seal
-from sojourn.format.capsule_kinds import Redacted, Restored, Sealed, Snapshotted
+from sojourn.format.capsule_kinds import Restored, Sealed, Snapshotted
 from sojourn.format.event import AnyBody, Event
-from sojourn.format.parts import BlobRef, Text
-from sojourn.format.snapshot_fold import Snapshots
+from sojourn.format.gone import NOTHING, Gone
+from sojourn.format.snapshot_fold import Snapshots, known_contents
 from sojourn.format.timeline_read import Damage, Reader
 from sojourn.ids import BlobId, EventId
 from sojourn.ports import Store
@@ -76,7 +76,7 @@ async def seal_capsule(
         same = (body.purpose, body.without_workspace) == (purpose, without_workspace)
         known = seen.manifest if seen.number == body.number else None
         if same and known in (None, made.digest):
-            return _checked(files, made)
+            return _checked(files, made, survey.gone)
     event = hold.draft(
         Sealed(
             number=survey.number + 1,
@@ -91,7 +91,7 @@ async def seal_capsule(
     await hold.commit()
     made = _made(hold.live_manifest(), event, event.body, blobs)
     await hold.refresh()
-    return _checked(files, replace(made, new=True))
+    return _checked(files, replace(made, new=True), survey.gone)
 
 
 def parting(
@@ -131,7 +131,7 @@ def seal_forked(store: Store, files: Contents, *, check: Callable[[Collection[st
     blobs = _blobs(files, survey, without_workspace=last.body.without_workspace)
     check(blobs)
     made = _made(read_manifest(store), last, last.body, blobs)
-    return _checked(files, replace(made, new=True))
+    return _checked(files, replace(made, new=True), survey.gone)
 
 
 def remember(hold: Hold, made: Seal, *, signer: str | None) -> None:
@@ -194,14 +194,11 @@ class _Survey:
     last: Event | None = None
     named: set[BlobId] = field(default_factory=set[BlobId])
     workspace: set[BlobId] = field(default_factory=set[BlobId])
-    redacted: set[BlobId] = field(default_factory=set[BlobId])
+    gone: Gone = NOTHING
 
 
 def _surveyed(store: Store) -> _Survey:
     survey = _Survey()
-
-    def read_blob(ref: BlobRef) -> bytes | None:
-        return store.read_blob(ref.sha256)
 
     def take(items: Iterable[Event | Damage]) -> None:
         for event in items:
@@ -209,10 +206,12 @@ def _surveyed(store: Store) -> _Survey:
                 raise FormatError(event.message, code=event.code, line=event.line)
             _survey(store, survey, event)
 
-    reader = Reader(read_blob=read_blob)
+    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
     for chunk in store.read_log():
         take(reader.feed(chunk))
-    take(reader.finish(same_boot=True).rest)
+    ending = reader.finish(same_boot=True)
+    take(ending.rest)
+    survey.gone = ending.gone
     return survey
 
 
@@ -222,22 +221,17 @@ def _survey(store: Store, survey: _Survey, event: Event) -> None:
     match event.body:
         case Sealed(number=number):
             survey.number = max(survey.number, number)
-        case Snapshotted(delta=delta):
-            survey.workspace.update(seal.contents(_bytes(store, delta)))
-        case Redacted(blobs=blobs):
-            survey.redacted.update(blobs)
+        case Snapshotted() as body:
+            contents = known_contents(body, lambda ref: blob_or_none(store, ref))
+            survey.workspace.update(content.blob for content in contents)
         case _:
             pass
-
-
-def _bytes(store: Store, text: Text) -> bytes:
-    return text.encode() if isinstance(text, str) else store.read_blob(text.sha256)
 
 
 def _blobs(files: Contents, survey: _Survey, *, without_workspace: bool) -> dict[str, int]:
     """Name and size of every blob that the archive holds."""
     left_out = survey.workspace - survey.named if without_workspace else set[BlobId]()
-    left_out = left_out | survey.redacted
+    left_out = left_out | survey.gone.redacted
     found: dict[str, int] = {}
     for name in files.blobs():
         if not layout.is_blob_name(name) or BlobId(name) in left_out:
@@ -251,11 +245,11 @@ def _made(live: manifest.Manifest, event: Event, body: Sealed, blobs: dict[str, 
     return Seal(manifest=found, data=manifest.encode(found), new=False)
 
 
-def _checked(files: Contents, made: Seal) -> Seal:
+def _checked(files: Contents, made: Seal, gone: Gone) -> Seal:
     """The seal, when every content of the workspace is there that it promises."""
     under = made.manifest.seal
     data = b"".join(files.chunks(layout.SNAPSHOT))
-    wrong = next(seal.check_workspace(under, data), None) if under is not None else None
+    wrong = next(seal.check_workspace(under, data, gone=gone), None) if under is not None else None
     if wrong is None:
         return made
     raise FormatError(

@@ -188,7 +188,7 @@ async def _recover(
     )
     workspace = ports.workspace_at(hold.capsule, record.folder, record.workspace)
     await begin_tenure(hold, folded, workspace, observer, progress=progress)
-    if ports.rewriter_at(record.folder).discard(folded.ending.redacted_blobs):
+    if ports.rewriter_at(record.folder).discard(folded.ending.gone.redacted):
         observer.note("removed blobs that were redacted")
     for path in ports.inbox.set_aside(hold.capsule):
         observer.note(f"a file of the inbox is no message that can be read; it is kept as {path}")

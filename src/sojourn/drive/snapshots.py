@@ -1,7 +1,7 @@
 """Takes snapshots of a held capsule's workspace and puts them back (docs/protocol.md#snapshots)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -12,10 +12,11 @@ from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
 from sojourn.format import layout, snapshot
 from sojourn.format.capsule_kinds import LeftOut, Restored, Snapshotted
 from sojourn.format.event import Event
+from sojourn.format.gone import REDACTED, Gone
 from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot import Delta, Entry, Snapshot
 from sojourn.format.snapshot_fold import Snapshots
-from sojourn.ids import CallKey, EventId
+from sojourn.ids import BlobId, CallKey, EventId
 from sojourn.ports import Store
 from sojourn.ports_workspace import Conflict, Plan, Progress, Stop, Survey, Taken, Workspace
 
@@ -80,13 +81,14 @@ class Keeper:
         survey = self.workspace.survey()
         if survey.same_as == known.result:
             return self._unchanged()
-        taken = await self._read(survey, progress, stop)
+        taken = self._without_redacted(await self._read(survey, progress, stop))
         parent, before = self._before()
         change = snapshot.delta(before, taken.listed)
         if self._lacks(change, taken):
             # The state folder knows more than this capsule holds: it is an older copy.
             self.workspace.forget()
-            taken = await self._read(self.workspace.survey(), progress, stop)
+            again = await self._read(self.workspace.survey(), progress, stop)
+            taken = self._without_redacted(again)
             change = snapshot.delta(before, taken.listed)
         taken, change = self._without_secrets(taken, before, change)
         if taken.result == known.result:
@@ -136,7 +138,10 @@ class Keeper:
         await self.take(stop=stop)
         await self.hold.commit()
         before_event, before = self._before()
-        plan = self.workspace.plan(before, wanted)
+        gone = absent(self.hold.store, wanted, self.hold.gone)
+        # What was redacted is nowhere but in the workspace: it is not ours to take away.
+        ours = _without(before, self.hold.gone.redacted)
+        plan = self.workspace.plan(ours, wanted, gone=gone)
         refuse_conflicts(plan)
         missing = missing_calls(events, event)
         if plan.changes:
@@ -164,7 +169,9 @@ class Keeper:
             await self.hold.commit()
         inline = survey.size <= INLINE_BYTES and survey.files <= INLINE_FILES
         return await _perform(
-            lambda halt: self.workspace.read(progress=progress, stop=halt),
+            lambda halt: self.workspace.read(
+                without=self.hold.gone.redacted, progress=progress, stop=halt
+            ),
             inline=inline,
             stop=stop,
         )
@@ -201,16 +208,18 @@ class Keeper:
             for entry in entries
             if mask.text(entry.path) != entry.path
         )
-        listed = Snapshot(entries=kept)
-        data = snapshot.encode(listed)
-        taken = Taken(
-            listed=listed,
-            data=data,
-            result=snapshot.digest(data),
-            left_out=hidden + taken.left_out,
-            fresh=taken.fresh,
+        taken = _only(taken, Snapshot(entries=kept), hidden)
+        return taken, snapshot.delta(before, taken.listed)
+
+    def _without_redacted(self, taken: Taken) -> Taken:
+        """Contents that were redacted are left out: nothing brings them back."""
+        redacted = self.hold.gone.redacted
+        hidden = tuple(
+            LeftOut(path=entry.path, reason=REDACTED)
+            for entry in taken.listed.entries
+            if entry.sha256 in redacted
         )
-        return taken, snapshot.delta(before, listed)
+        return _only(taken, _without(taken.listed, redacted), hidden) if hidden else taken
 
     def _draft(self, taken: Taken, parent: EventId | None, change: Delta) -> EventId:
         delta = snapshot.encode_delta(change)
@@ -245,6 +254,33 @@ class Keeper:
             gone=0,
             left_out=left_out or (() if body is None else body.left_out),
         )
+
+
+def _without(listed: Snapshot, blobs: Collection[BlobId]) -> Snapshot:
+    """The list without entries of these contents."""
+    return Snapshot(entries=tuple(one for one in listed.entries if one.sha256 not in blobs))
+
+
+def _only(taken: Taken, listed: Snapshot, hidden: tuple[LeftOut, ...]) -> Taken:
+    """What was taken with this list, which lacks what is hidden."""
+    data = snapshot.encode(listed)
+    return Taken(
+        listed=listed,
+        data=data,
+        result=snapshot.digest(data),
+        left_out=hidden + taken.left_out,
+        fresh=taken.fresh,
+    )
+
+
+def absent(store: Store, listed: Snapshot, gone: Gone) -> dict[BlobId, str]:
+    """Contents of a list that are gone, as the log accounts for, and why."""
+    named = {entry.sha256 for entry in listed.entries if entry.sha256 is not None}
+    return {
+        blob: gone.why(blob)
+        for blob in named
+        if blob in gone.redacted or (blob in gone.lost and not store.has_blob(blob))
+    }
 
 
 def list_at(

@@ -11,8 +11,8 @@ from sojourn.format import index, layout, snapshot
 from sojourn.format.capsule_kinds import Sealed
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, Finding, finding
+from sojourn.format.gone import Gone
 from sojourn.format.manifest import FileMark, Manifest, Seal
-from sojourn.format.parts import Digest
 from sojourn.ids import BlobId
 
 VERIFY_TEXT: Final = b"""\
@@ -167,8 +167,8 @@ def check_blob(seal: Seal, name: str, *, size: int | None, digest: str | None) -
     return None if code is None else finding(code, path)
 
 
-def check_workspace(seal: Seal, data: bytes | None) -> Iterator[Finding]:
-    """Contents of the workspace that `snapshot.json` names and the seal does not list."""
+def check_workspace(seal: Seal, data: bytes | None, *, gone: Gone) -> Iterator[Finding]:
+    """Contents of the workspace that `snapshot.json` names and the seal lacks against the rule."""
     if seal.without_workspace or data is None:
         return
     try:
@@ -184,22 +184,7 @@ def check_workspace(seal: Seal, data: bytes | None) -> Iterator[Finding]:
     for entry in entries:
         if entry.sha256 is None or seal.blobs.get(entry.sha256) == entry.size:
             continue
-        code: Code = "blob_size" if entry.sha256 in seal.blobs else "blob_missing"
-        yield finding(code, layout.SNAPSHOT, 1, entry.sha256)
-
-
-class _Changed(msgspec.Struct, frozen=True):
-    sha256: Digest | None = None
-
-
-class _Delta(msgspec.Struct, frozen=True):
-    changed: tuple[_Changed, ...]
-
-
-def contents(delta: bytes) -> tuple[BlobId, ...]:
-    """The contents that a snapshot's delta names; none for what is no delta."""
-    try:
-        found = msgspec.json.decode(delta, type=_Delta)
-    except msgspec.MsgspecError:
-        return ()
-    return tuple(entry.sha256 for entry in found.changed if entry.sha256 is not None)
+        if entry.sha256 in seal.blobs:
+            yield finding("blob_size", layout.SNAPSHOT, 1, entry.sha256)
+        elif entry.sha256 not in gone:
+            yield finding("blob_missing", layout.SNAPSHOT, 1, entry.sha256)

@@ -4,7 +4,7 @@ docs/protocol.md#write-discipline. Each blob's bytes are hashed as they are writ
 nothing has the name of a blob, and a batch that fails before that leaves nothing behind.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from hashlib import sha256
 from threading import Lock
@@ -28,9 +28,13 @@ SYNC_EACH: Final = 4
 
 
 class BlobBatch:
-    """New blobs of the capsule in `folder`, given absolute; `add` may be called from any thread."""
+    """New blobs of the capsule in `folder`, given absolute; `add` may be called from any thread.
 
-    def __init__(self, folder: str, disk: Disk) -> None:
+    Those of `without` are named and never kept: they were redacted.
+    """
+
+    def __init__(self, folder: str, disk: Disk, *, without: Collection[BlobId] = ()) -> None:
+        self._without = without
         self._folder = f"{folder}/{layout.BLOBS}"
         self._disk = disk
         self._made: list[tuple[str, str]] = []
@@ -44,7 +48,7 @@ class BlobBatch:
 
     @property
     def known(self) -> frozenset[BlobId]:
-        """Every blob that was added."""
+        """Every blob that was added and may be kept."""
         return frozenset(self._known)
 
     def add(self, data: bytes) -> BlobId:
@@ -115,6 +119,8 @@ class BlobBatch:
         self._known.clear()
 
     def _is_new(self, blob: BlobId) -> bool:
+        if blob in self._without:
+            return False
         with self._lock:
             if blob in self._known:
                 return False

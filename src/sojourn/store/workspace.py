@@ -3,7 +3,7 @@
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,7 +12,7 @@ from sojourn.format import snapshot
 from sojourn.format.capsule_kinds import LeftOut
 from sojourn.format.snapshot import Entry, Snapshot
 from sojourn.ids import BlobId
-from sojourn.ports_workspace import Plan, Progress, Stop, Survey, Taken
+from sojourn.ports_workspace import NOTHING, Plan, Progress, Stop, Survey, Taken
 from sojourn.store import workspace_known as known
 from sojourn.store.blob_batch import BlobBatch
 from sojourn.store.disk import Disk, OsDisk
@@ -61,14 +61,21 @@ class FolderWorkspace:
             same_as=(self._load().result or None) if same else None,
         )
 
-    def read(self, *, progress: Progress | None = None, stop: Stop | None = None) -> Taken:
+    def read(
+        self,
+        *,
+        without: Collection[BlobId] = (),
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+    ) -> Taken:
         """Read what the last survey found changed; contents are durable blobs on return.
 
+        Those of `without` are named in the list and never written.
         Raises: StorageError; StoppedError when `stop` said so, nothing kept.
         """
         before = self._load()
         walk = self._walk or Walk()
-        batch = BlobBatch(self.capsule, self.disk)
+        batch = BlobBatch(self.capsule, self.disk, without=without)
         try:
             with reading(self.path), Reach(self.path) as reach:
                 contents = Contents(reach, batch, progress=progress, stop=stop, now=self.now)
@@ -93,14 +100,17 @@ class FolderWorkspace:
         before = self._load()
         self._known = Known(device=before.device, inode=before.inode, result=BlobId(""), rows={})
 
-    def plan(self, before: Snapshot, wanted: Snapshot) -> Plan:
+    def plan(
+        self, before: Snapshot, wanted: Snapshot, *, gone: Mapping[BlobId, str] = NOTHING
+    ) -> Plan:
         """What it takes to make the folder `wanted`, where `before` is what is ours in it.
 
+        What would have to be made of a content in `gone` is refused with the reason given there.
         Raises: FormatError when a link's target cannot be read from its blob; StorageError.
         """
         with reading(self.path), Reach(self.path) as reach:
             rows = self._load().rows
-            return Planner(reach, rows, self.capsule, self.disk).plan(before, wanted)
+            return Planner(reach, rows, self.capsule, self.disk, gone=gone).plan(before, wanted)
 
     def put_back(
         self, plan: Plan, *, progress: Progress | None = None, stop: Stop | None = None

@@ -15,7 +15,7 @@ from sojourn.format import layout
 from sojourn.format.blob import check
 from sojourn.format.snapshot import Entry, Snapshot, folders
 from sojourn.ids import BlobId
-from sojourn.ports_workspace import Conflict, Plan
+from sojourn.ports_workspace import NOTHING, Conflict, Plan
 from sojourn.store.disk import Disk
 from sojourn.store.durable import read_whole
 from sojourn.store.workspace_folders import FILE_FLAGS, Reach
@@ -33,14 +33,29 @@ CHUNK: Final = 1 << 20
 
 FOREIGN: Final = "something that no snapshot holds lies there"
 MODIFIED: Final = "it changed since the snapshot before"
+UNKNOWN: Final = b"/\0"
+"""Stands for a target that is gone: no other link may lead through it."""
+
 OUTSIDE: Final = "its target leads out of the workspace"
 FULL: Final = "a folder lies there that holds something else"
 
 
 class Planner:
-    """Plans for one open workspace; `rows` say how ours were when they were last read."""
+    """Plans for one open workspace; `rows` say how ours were when they were last read.
 
-    def __init__(self, reach: Reach, rows: Mapping[str, Row], capsule: str, disk: Disk) -> None:
+    `gone` says of contents that are not there why they are not.
+    """
+
+    def __init__(
+        self,
+        reach: Reach,
+        rows: Mapping[str, Row],
+        capsule: str,
+        disk: Disk,
+        *,
+        gone: Mapping[BlobId, str] = NOTHING,
+    ) -> None:
+        self._gone = gone
         self._reach = reach
         self._rows = rows
         self._capsule = capsule
@@ -55,7 +70,11 @@ class Planner:
             for entry in wanted.entries
             if ours.get(entry.path) == entry and self._is_as_known(entry)
         }
-        refused = [one for one in self._outside(wanted) if one.path not in as_wanted]
+        refused = [
+            one
+            for one in (*self._outside(wanted), *self._without_content(wanted))
+            if one.path not in as_wanted
+        ]
         theirs = {entry.path for entry in wanted.entries} - {one.path for one in refused}
         bare = _bare(wanted)
         remove = tuple(
@@ -169,6 +188,16 @@ class Planner:
         if conflict not in self._conflicts:
             self._conflicts.append(conflict)
 
+    def _without_content(self, wanted: Snapshot) -> list[Conflict]:
+        """What cannot be made, since its content is gone; what lies there just so is left."""
+        return [
+            Conflict(path=entry.path, reason=self._gone[entry.sha256])
+            for entry in wanted.entries
+            if entry.sha256 is not None
+            and entry.sha256 in self._gone
+            and not self._is_as_known(entry)
+        ]
+
     def _outside(self, wanted: Snapshot) -> list[Conflict]:
         """Links that would lead out of the workspace."""
         targets = {
@@ -178,11 +207,13 @@ class Planner:
         return [
             Conflict(path=path, reason=OUTSIDE)
             for path, target in targets.items()
-            if not stays_inside(path, target, known)
+            if target != UNKNOWN and not stays_inside(path, target, known)
         ]
 
     def _target(self, entry: Entry) -> bytes:
         name = BlobId(entry.sha256 or "")
+        if name in self._gone:
+            return UNKNOWN
         path = f"{self._capsule}/{layout.blob_path(name)}"
         data = read_whole(self._disk, path, limit=LONGEST_TARGET + 1)
         target = check(name, data, size=entry.size)
