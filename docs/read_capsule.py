@@ -20,8 +20,8 @@ FIXED = {SNAPSHOT, INDEX, "environment/spec.json", "memory/working_memory.md"}
 PAGE = Path(__file__).with_name("format.md").read_text("utf-8")
 UNREDACTABLE = re.search(r"MUST NOT be redacted: (.*?)\.", PAGE, re.S)[1]
 
-
 ORIGIN = {"forked": "parent", "claimed": "capsule", "activated": "capsule"}
+
 
 def table(name):
     """The rows of a block of the page: the first word, and the rest."""

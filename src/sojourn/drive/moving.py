@@ -112,6 +112,13 @@ class Mover:
             sender=sender,
         )
         self._check_held()
+        self.ports.release.begin_reading(self.capsule)
+        try:
+            return await self._run(crossing, sender, dry=dry)
+        finally:
+            self.ports.release.end_reading(self.capsule)
+
+    async def _run(self, crossing: Crossing, sender: Sender, *, dry: bool) -> Moved:
         self.watcher.phase("check")
         if _is_against(crossing, await crossing.unless_stopped(sender.look())):
             return self._moved(crossing, "unfit")

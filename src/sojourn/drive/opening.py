@@ -168,8 +168,10 @@ async def _recover(
     progress: Progress | None,
 ) -> Hold:
     arrived = None if record.travels is None else record.travels.arrived
-    if left is not None or record.claim is not None:
+    capsule, release = record.capsule, ports.release
+    if left is not None or record.claim is not None or release.died_reading(capsule):
         store.sweep()
+        release.end_reading(capsule)
     if folded.manifest is not None and folded.manifest.seal is not None:
         await unseal(store, folded.manifest)
         observer.note("the capsule was sealed; it is live again, without its signature and sums")

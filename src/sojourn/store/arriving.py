@@ -254,6 +254,14 @@ class FolderLanding:
                 if kind == "folder"
             )
 
+    def tidy(self, seconds: float) -> None:
+        """See `ports_move.Landing`. Raises: StorageError."""
+        with durable_write(self._arriving):
+            for name, kind in self._disk.list(self._arriving):
+                if kind == "folder" and not self._disk.list(f"{self._arriving}/{name}"):
+                    self._disk.remove_folder(f"{self._arriving}/{name}")
+        self.cache.tidy(seconds)
+
     def _free(self, parent: str, name: str) -> str:
         path = f"{parent}/{name}"
         return path if self._is_free(path) else self._next(path)
