@@ -1,8 +1,9 @@
 """Writes the numbers of the moves' model, and its traces, into docs/moving.md.
 
-    .venv/bin/python tests/model/moving/count_moves.py
+    .venv/bin/python tests/model/moving/count_moves.py [WORLD...]
 
-After a change of the machine that is meant. tests/model/moving/test_moves.py compares the numbers.
+of all worlds, or of those that are named. After a change of the machine that is meant.
+tests/model/moving/test_moves.py compares the numbers.
 """
 
 import sys
@@ -79,14 +80,18 @@ def written_traces() -> str:
 
 
 def main() -> None:
-    rows: list[str] = []
+    rows = {line.split("| ")[1].strip(" *"): line for line in written().splitlines() if "|" in line}
+    chosen = sys.argv[1:]
     for setting in (*FAST, *SLOW):
+        if chosen and setting.name not in chosen:
+            continue
         visited = Search(Setup(setting)).run()
         if visited.found is not None:
             sys.exit(f"{setting.name}: {visited.found}")
-        rows.append(row(setting, visited))
-        print(rows[-1], flush=True)
-    text = MOVING.read_text("utf-8").replace(written(), table(rows))
+        rows[setting.name] = row(setting, visited)
+        print(rows[setting.name], flush=True)
+    kept = [rows[setting.name] for setting in (*FAST, *SLOW)]
+    text = MOVING.read_text("utf-8").replace(written(), table(kept))
     MOVING.write_text(text.replace(written_traces(), traces()), "utf-8")
 
 

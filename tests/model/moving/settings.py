@@ -44,6 +44,7 @@ TWO_CRASHES: Final = Setting(
 CHECKS: Final = Setting(
     name="red checks",
     purse=Purse(moves=2, events=2, reds=1),
+    machines=2,
     lean=True,
     shows=("B checked 0: red",),
 )
