@@ -273,6 +273,8 @@ def _nobody_else(setup: Setup, world: World, at: int, lost: LedgerRecord) -> boo
     others = [one for n, one in enumerate(world.machines) if n != at]
     sealed = [slot for one in others if (slot := setup.slot(one.record)) and slot.ticket]
     busy = {setup.states[one.record] for one in others} - {"NONE", "RETIRED"}
+    # Another one that lost its record, too, and was the holder: then it is this one's to take.
+    busy |= {setup.states[one.lost] for one in others if one.lives} & {"HOLDER"}
     return lost.state in ("FROZEN", "IN_DOUBT") and not sealed and not busy
 
 
