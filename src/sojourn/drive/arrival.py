@@ -110,10 +110,10 @@ class Arrival:
         )
         length, prefix = self.place.log_here(self.landing)
         complete = (length, prefix) == (found.timeline.length, found.timeline.sha256)
-        if lacking or not complete or offer.final:
+        if not complete or offer.final:
             return Wanted(contents=lacking, log=length, prefix=BlobId(prefix))
-        problems = await self._ahead(found)
-        return Wanted(contents=(), log=length, prefix=BlobId(prefix), checklist=problems)
+        problems = await (self._glance(found) if lacking else self._ahead(found))
+        return Wanted(contents=lacking, log=length, prefix=BlobId(prefix), checklist=problems)
 
     async def prepare(self, slot: Slot) -> Checked:
         """Check every fingerprint, get all into its place, inert (docs/moving.md#prepare)."""
@@ -179,6 +179,20 @@ class Arrival:
                 hint="Make room on that machine, then move it again.",
             )
 
+    async def _glance(self, found: Manifest) -> tuple[Problem, ...]:
+        """The checklist as far as the log and the small files tell, before all contents came."""
+        sizes = {one.sha256: one.size for one in found.files.values()}
+        if any(self.place.have(digest, size) != size for digest, size in sizes.items()):
+            return ()
+        try:
+            self._put_files(found, final=False)
+            store = self.ports.store_at(f"{self.landing}/capsule")
+            problems = await self.judge(fold_capsule(store, None, same_boot=True), store)
+        except SojournError as error:
+            return (_bad("capsule", error.code, error.message, error.hint),)
+        # What only shows once everything is here is no reason yet.
+        return (_good("timeline"), *(one for one in problems if one.ok or one.what != "rendering"))
+
     async def _ahead(self, found: Manifest) -> tuple[Problem, ...]:
         """Do already what need not wait for the freeze; what fails here is one item of the list."""
         try:
@@ -203,6 +217,20 @@ class Arrival:
         Raises: FormatError for whatever is wrong with it.
         """
         blobs = {BlobId(name) for name in ({} if found.seal is None else found.seal.blobs)}
+        files = self._put_files(found, final=final)
+        self.place.link(self.landing, blobs)
+        if final:
+            self.place.prune(self.landing, blobs=blobs, files={*files, layout.MANIFEST})
+        store = self.ports.store_at(f"{self.landing}/capsule")
+        folded = fold_capsule(store, None, same_boot=True)
+        if folded.manifest_error is not None:
+            raise folded.manifest_error
+        for damage in folded.ending.damages:
+            raise FormatError(damage.message, code=damage.code, line=damage.line)
+        return folded, store
+
+    def _put_files(self, found: Manifest, *, final: bool) -> dict[str, bytes]:
+        """The small files of the capsule's folder; all of them are here."""
         files: dict[str, bytes] = {}
         for path, one in found.files.items():
             if path in layout.COMPANIONS:
@@ -216,16 +244,7 @@ class Arrival:
             # What manifest and log say of each other counts only once the source is frozen.
             live = msgspec.structs.replace(live, timeline=NO_LOG)
         self.place.put_files(self.landing, {**files, layout.MANIFEST: manifest.encode(live)})
-        self.place.link(self.landing, blobs)
-        if final:
-            self.place.prune(self.landing, blobs=blobs, files={*files, layout.MANIFEST})
-        store = self.ports.store_at(f"{self.landing}/capsule")
-        folded = fold_capsule(store, None, same_boot=True)
-        if folded.manifest_error is not None:
-            raise folded.manifest_error
-        for damage in folded.ending.damages:
-            raise FormatError(damage.message, code=damage.code, line=damage.line)
-        return folded, store
+        return files
 
     async def _fill(self, folded: Folded, store: Store) -> tuple[str, ...]:
         """Make the workspace what the snapshot says; paths whose contents did not come."""

@@ -61,7 +61,11 @@ class Cache:
         Raises: StorageError.
         """
         if self._verified.get(digest) == size:
-            return size
+            # Whoever opened an earlier arrival may have taken it away since.
+            with reading(self._path(digest)):
+                if self._disk.stat_path(self._path(digest)) is not None:
+                    return size
+            del self._verified[digest]
         if size == 0 and digest == EMPTY:
             self.keep(b"")
             return 0
@@ -82,7 +86,7 @@ class Cache:
         What is here already is passed over. Raises: MigrationError `content_gap`,
         `content_altered`, `too_many_contents`; StorageError.
         """
-        if piece.digest in self._verified:
+        if self._verified.get(piece.digest) == piece.size == self.have(piece.digest, piece.size):
             return True
         self._files.make_folder(self._folder)
         part = self._open(piece.digest, make=True)
