@@ -108,6 +108,7 @@ class Arrival:
             for digest, size in self._sizes.items()
             if (here := self.place.have(digest, size)) != size
         )
+        self._check_room(found, lacking)
         length, prefix = self.place.log_here(self.landing)
         complete = (length, prefix) == (found.timeline.length, found.timeline.sha256)
         if not complete or offer.final:
@@ -162,13 +163,11 @@ class Arrival:
             if self.older is not None:
                 self.place.borrow(self.older, self._sizes)
             self._begun = True
-        self._check_room(found)
         return found
 
-    def _check_room(self, found: Manifest) -> None:
+    def _check_room(self, found: Manifest, contents: tuple[tuple[BlobId, int], ...]) -> None:
         """Guard: what is lacking has room, as a blob of the capsule and as a file it works with."""
-        sizes = self._sizes.items()
-        lacking = sum(size - min(self.place.have(blob, size), size) for blob, size in sizes)
+        lacking = sum(self._sizes[blob] - here for blob, here in contents)
         lacking += max(0, found.timeline.length - self.place.log_here(self.landing)[0])
         room = max(0, self.place.room())
         if lacking and 2 * lacking > room:

@@ -54,6 +54,17 @@ class FolderFiles:
         except OSError:
             return []
 
+    def blob_sizes(self) -> dict[str, int]:
+        """Names of regular files in the folder of blobs, and their sizes."""
+        if self._led_away(f"{layout.BLOBS}/"):
+            return {}
+        try:
+            with os.scandir(self._path(layout.BLOBS)) as entries:
+                plain = (one for one in entries if one.is_file(follow_symlinks=False))
+                return {one.name: one.stat(follow_symlinks=False).st_size for one in plain}
+        except OSError:
+            return {}
+
     def read(self, path: str, limit: int) -> bytes | None:
         """The first `limit` + 1 bytes of a file, None when there is none."""
         pieces: list[bytes] = []
