@@ -60,8 +60,8 @@ class Conflict:
 class Plan:
     """What putting a list back would do, in the order of paths; `links` are made last.
 
-    `refused` are not made: links that would lead out of the workspace, and files whose contents are
-    gone. `folders` are all that there are afterwards.
+    `refused` are not made: links that would lead out of the workspace or in a circle, and files
+    whose contents are gone. `folders` are all that there are afterwards.
     """
 
     make: tuple[Entry, ...]

@@ -98,8 +98,7 @@ def resealed(file: Path, changed: dict[str, bytes]) -> Path:
     }
     assert found.seal is not None
     made = msgspec.structs.replace(found, files=marks)
-    digest = seal.mark(seal._text(seal._lines(made))).sha256
-    made = msgspec.structs.replace(made, seal=msgspec.structs.replace(found.seal, sums=digest))
+    made = seal.with_sums(made)
     data = manifest.encode(made)
     return pack(file, {**files, layout.MANIFEST: data, layout.SUMS: seal.sums(made, data)})
 

@@ -15,12 +15,13 @@ from agent.carried import forked, sound
 from agent.elsewhere import elsewhere
 from agent.stage import Stage
 from sojourn import Agent
+from sojourn.agent import archives
 from sojourn.agent.merging import merge
 from sojourn.agent.trim import collect, redact, redact_file, repair
 from sojourn.agent.workspace import extract
 from sojourn.drive.redact_files import RedactedFiles, Wanted
 from sojourn.drive.snapshots import PutBackSnapshot
-from sojourn.errors import NotFoundError, UsageError
+from sojourn.errors import HeldElsewhereError, NotFoundError, UsageError
 from sojourn.format import layout
 from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.event import Input
@@ -276,3 +277,39 @@ def test_a_content_that_was_lost_and_recorded_is_left_out_as_well(stage: Stage) 
     assert here(stage) == {"other": "kept"}
     made = forked(stage, stage.make(), name="second")
     sound(stage.machine, made.folder)
+
+
+def test_an_export_says_that_earlier_seals_hold_what_was_redacted_since(stage: Stage) -> None:
+    def seal(name: str) -> archives.Exported:
+        wanted = archives.Wanted(file=str(stage.folder / name))
+        return asyncio.run(archives.export_capsule(stage.machine, stage.make(), wanted))
+
+    first = next(event for event in stage.events() if isinstance(event.body, Input))
+    asyncio.run(redact(stage.machine, stage.make(), first.id, reason="before any seal"))
+    assert seal("old.tar").redacted == 0
+    redacted(stage, path="env")
+    last = [event for event in stage.events() if isinstance(event.body, Input)][-1]
+    asyncio.run(redact(stage.machine, stage.make(), last.id, reason="a password"))
+    made, again = seal("new.tar"), seal("again.tar")
+    assert (made.redacted, made.new, again.redacted, again.new) == (2, True, 2, False)
+    assert SECRET.encode() in (stage.folder / "old.tar").read_bytes()
+    for name in ("old.tar", "new.tar"):
+        assert archives.verify_archive(str(stage.folder / name)).findings == ()
+    stage.run("go on")
+    assert seal("later.tar").redacted == 0
+
+
+def test_an_archive_of_an_earlier_seal_brings_nothing_back(stage: Stage) -> None:
+    """Merged into the capsule, it stays without what is gone; else it is refused as older."""
+    file = export(stage)
+    redacted(stage, path="env")
+    stage.run("go on")
+    machine = another(stage.folder)
+    place = take(machine, file).place
+    assert place is not None
+    asyncio.run(merge(stage.machine, stage.make(), place.folder))
+    assert SECRET.encode() not in everything(stage.capsule)
+    assert stage.verify() == []
+    with pytest.raises(HeldElsewhereError) as refused:
+        take(stage.machine, file)
+    assert refused.value.code == "older_copy"

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from sojourn.agent.aftermath import Target, of_restore, telling
-from sojourn.agent.look import Tail
+from sojourn.agent.look import events_in
 from sojourn.agent.places import Place, check_apart
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
@@ -59,7 +59,7 @@ class LiveWorkspace:
         Raises: NotFoundError `no_snapshot`; UsageError `restore_conflict`; FormatError;
         StoppedError; StorageError.
         """
-        events = Tail(self.hold.store).all()
+        events = events_in(self.hold.store)
         put = await self.keeper.put_back(snapshot, events=events, progress=progress, stop=stop)
         await self.hold.refresh()
         return put
@@ -117,10 +117,10 @@ def extract(
     folder = os.path.realpath(folder)
     check_apart(place.folder, folder)
     target = Target(folder)
+    missing = absent(ports.store_at(place.folder), listed, gone)
     with telling(lambda: of_restore(target)), _gone_if_empty(folder, target):
         os.makedirs(folder, exist_ok=True)
         workspace = ports.workspace_at(CapsuleId(""), place.folder, folder)
-        missing = absent(ports.store_at(place.folder), listed, gone)
         plan = workspace.plan(EMPTY, listed, gone=missing)
         refuse_conflicts(plan)
         workspace.put_back(plan, progress=progress, stop=stop)

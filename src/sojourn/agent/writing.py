@@ -53,7 +53,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """An archive that was written and read back; `new` when the capsule was sealed for it."""
+    """An archive that was written and read back; `new` when the capsule was sealed for it.
+
+    `redacted` counts what was redacted since the seal before: archives of earlier seals hold it.
+    """
 
     file: str
     size: int
@@ -63,6 +66,7 @@ class Exported:
     new: bool
     signer: str | None
     wrapped: tuple[Wrapping, ...]
+    redacted: int = 0
 
 
 def prepared(wanted: Wanted) -> list[object]:
@@ -111,6 +115,7 @@ def write_sealed(
         new=made.new,
         signer=None if signed is None else signature.load(signed).fingerprint,
         wrapped=_wrapping(wanted),
+        redacted=made.redacted,
     )
 
 

@@ -84,9 +84,9 @@ def _body(
     from sojourn.cli.shapes_trim import RedactAnswer
 
     known_as = machine.reference(place)
-    found = chosen(machine.look(place), event, capsule=known_as)
+    number, found = chosen(machine.look(place), event, capsule=known_as)
     risks = [
-        f"The body of event {found.header.seq} ({found.header.kind}) is gone for good then.",
+        f"The body of event {number} ({found.header.kind}) is gone for good then.",
         COPIES,
     ]
     again = f"sojourn redact {known_as} {event} --reason TEXT"
@@ -104,7 +104,7 @@ def _body(
             )
         )
         return 0
-    what = f"  event {found.header.seq}, {done.kind}; {counted(done.blobs, 'blob')} removed"
+    what = f"  event {number}, {done.kind}; {counted(done.blobs, 'blob')} removed"
     voice.data(Painted("redacted", "good"), what)
     return 0
 

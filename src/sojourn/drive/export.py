@@ -13,7 +13,7 @@ from sojourn.drive.hold import Hold
 from sojourn.drive.reading import blob_or_none, read_manifest
 from sojourn.errors import FormatError
 from sojourn.format import blob, index, layout, manifest, seal
-from sojourn.format.capsule_kinds import Restored, Sealed, Snapshotted
+from sojourn.format.capsule_kinds import Redacted, Restored, Sealed, Snapshotted
 from sojourn.format.event import AnyBody, Event
 from sojourn.format.gone import NOTHING, Gone
 from sojourn.format.snapshot_fold import Snapshots, known_contents
@@ -38,11 +38,16 @@ class Contents(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """A seal that was made: the manifest and its bytes; `new` unless it was made before."""
+    """A seal that was made: the manifest and its bytes; `new` unless it was made before.
+
+    `redacted` counts what was redacted since the seal before it: archives of that one and of
+    earlier ones still hold it, and have other lines than this log.
+    """
 
     manifest: manifest.Manifest
     data: bytes
     new: bool
+    redacted: int = 0
 
     @property
     def digest(self) -> str:
@@ -76,7 +81,7 @@ async def seal_capsule(
         same = (body.purpose, body.without_workspace) == (purpose, without_workspace)
         known = seen.manifest if seen.number == body.number else None
         if same and known in (None, made.digest):
-            return _checked(files, made, survey.gone)
+            return _checked(files, replace(made, redacted=survey.redacted_before), survey.gone)
     event = hold.draft(
         Sealed(
             number=survey.number + 1,
@@ -91,7 +96,7 @@ async def seal_capsule(
     await hold.commit()
     made = _made(hold.live_manifest(), event, event.body, blobs)
     await hold.refresh()
-    return _checked(files, replace(made, new=True), survey.gone)
+    return _checked(files, replace(made, new=True, redacted=survey.redacted), survey.gone)
 
 
 def parting(
@@ -188,9 +193,14 @@ def sizes(made: Seal, *, signature: bytes | None) -> Mapping[str, int]:
 
 @dataclass(slots=True)
 class _Survey:
-    """What the log says about seals and blobs."""
+    """What the log says about seals and blobs.
+
+    `redacted` counts redactions since the last seal, `redacted_before` those before it.
+    """
 
     number: int = 0
+    redacted: int = 0
+    redacted_before: int = 0
     last: Event | None = None
     named: set[BlobId] = field(default_factory=set[BlobId])
     workspace: set[BlobId] = field(default_factory=set[BlobId])
@@ -221,6 +231,10 @@ def _survey(store: Store, survey: _Survey, event: Event) -> None:
     match event.body:
         case Sealed(number=number):
             survey.number = max(survey.number, number)
+            survey.redacted_before, survey.redacted = survey.redacted, 0
+        case Redacted():
+            # Before the first seal there is no archive that could hold what is gone.
+            survey.redacted += survey.number > 0
         case Snapshotted() as body:
             contents = known_contents(body, lambda ref: blob_or_none(store, ref))
             survey.workspace.update(content.blob for content in contents)

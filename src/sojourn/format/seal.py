@@ -17,6 +17,10 @@ from sojourn.ids import BlobId
 
 VERIFY_TEXT: Final = b"""\
 This is a sealed sojourn capsule: the whole state of an AI agent, in plain files.
+They have no folder in common, so unpack an archive FILE into a folder of its own:
+
+     mkdir capsule && tar -C capsule -xf FILE
+
 It can be checked without sojourn, in the folder that holds this file:
 
 1. Every file has the bytes that were sealed. (It does not tell of files that were added.)
@@ -65,9 +69,15 @@ def sealed(
         sums=BlobId("0" * 64),
         without_workspace=body.without_workspace,
     )
-    made = msgspec.structs.replace(live, files=listed, seal=seal)
+    return with_sums(msgspec.structs.replace(live, files=listed, seal=seal))
+
+
+def with_sums(made: Manifest) -> Manifest:
+    """The sealed manifest, its `sums` being those of the files that it names."""
+    if made.seal is None:
+        return made
     digest = BlobId(sha256(_text(_lines(made))).hexdigest())
-    return msgspec.structs.replace(made, seal=msgspec.structs.replace(seal, sums=digest))
+    return msgspec.structs.replace(made, seal=msgspec.structs.replace(made.seal, sums=digest))
 
 
 def unsealed(found: Manifest) -> Manifest:
