@@ -11,7 +11,6 @@ from sojourn.cli.voice import Painted, Voice
 
 if TYPE_CHECKING:
     from sojourn.daemon.serve import Begun
-    from sojourn.ports_move import Receiver
 
 
 @click.command(
@@ -63,20 +62,11 @@ def command(settings: Settings, listen: str, stdio: bool, no_work: bool, ready_f
     asyncio.run(
         serve(
             machine,
-            receiver_for=_receiver,
             listen=listen,
             works=not no_work,
             begun=begun,
         )
     )
-
-
-def _receiver(boot: str) -> "Receiver":
-    """What answers the messages of moves in this start of the daemon."""
-    del boot
-    from sojourn.daemon.aloof import Aloof
-
-    return Aloof()
 
 
 def _say(voice: Voice, machine: str, said: "Begun") -> None:

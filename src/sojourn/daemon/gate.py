@@ -201,17 +201,19 @@ async def _body(request: Request, limit: int) -> bytes:
 async def _stream(request: Request) -> AsyncIterator[bytes]:
     """The body's chunks. Raises: PeerError `bad_frames` when it is cut or too long; Refused."""
     size, chunks = 0, request.stream()
-    while True:
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                chunk = await anext(chunks, None)
-        except TimeoutError:
-            raise Refused("too_slow", "the next piece took too long to come") from None
-        except ClientDisconnect:
-            raise PeerError("the contents were cut", code="bad_frames") from None
-        if chunk is None:
-            return
+    while (chunk := await _next(chunks)) is not None:
         size += len(chunk)
         if size > STREAM:
             raise Refused("too_large", f"the body is longer than {STREAM:,} bytes")
         yield chunk
+
+
+async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
+    """The next chunk, None at the end. Raises: as `_stream`."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await anext(chunks, None)
+    except TimeoutError:
+        raise Refused("too_slow", "the next piece took too long to come") from None
+    except ClientDisconnect:
+        raise PeerError("the contents were cut", code="bad_frames") from None

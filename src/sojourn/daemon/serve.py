@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -57,13 +57,15 @@ def runs(machine: Machine) -> HeldBy | None:
 async def serve(
     machine: Machine,
     *,
-    receiver_for: Callable[[str], Receiver],
+    receiver_for: Callable[[str], Awaitable[Receiver]] | None = None,
     listen: str = "",
     works: bool = True,
     begun: Callable[[Begun], None],
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT, SIGHUP or `stop`; `receiver_for` takes this start's nonce.
+    """Serve until SIGTERM, SIGINT, SIGHUP or `stop`.
+
+    `receiver_for` takes this start's nonce, and gives what answers moves (default: the machine).
 
     Raises: HeldElsewhereError `daemon_runs`; UsageError; StorageError when a durable write failed.
     """
@@ -71,7 +73,8 @@ async def serve(
     os.chmod(machine.home, 0o700)
     boot = machine.ports.randomness.token(16).hex()
     with _locked(machine), near_socket(socket_of(machine)) as near:
-        house = _house(machine, receiver_for(boot), boot, stop or asyncio.Event())
+        receiver = await (receiver_for(boot) if receiver_for else _receiver(machine, boot))
+        house = _house(machine, receiver, boot, stop or asyncio.Event())
         server = Server(app_of(house))
         await server.listen(near)
         where = await _listen(server, house, listen) if listen else ""
@@ -90,6 +93,13 @@ async def serve(
             os.unlink(socket_of(machine))
     if house.failed is not None:
         raise house.failed
+
+
+async def _receiver(machine: Machine, boot: str) -> Receiver:
+    """The machine's own, which has settled what its last start left."""
+    receiver = machine.receiver(boot)
+    await receiver.boot_up()
+    return receiver
 
 
 def _house(machine: Machine, receiver: Receiver, boot: str, stop: asyncio.Event) -> House:
