@@ -185,16 +185,20 @@ def target_of(request: Request) -> str:
 
 async def _body(request: Request, limit: int) -> bytes:
     """The whole body. Raises: Refused `too_large`, `too_slow`."""
-    parts, size = list[bytes](), 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > limit:
-                    raise Refused("too_large", f"the body is longer than {limit:,} bytes")
-                parts.append(chunk)
+            return await _all(request, limit)
     except TimeoutError:
         raise Refused("too_slow", "the body took too long to come") from None
+
+
+async def _all(request: Request, limit: int) -> bytes:
+    parts, size = list[bytes](), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise Refused("too_large", f"the body is longer than {limit:,} bytes")
+        parts.append(chunk)
     return b"".join(parts)
 
 
