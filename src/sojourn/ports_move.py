@@ -56,6 +56,13 @@ class Receiver(Protocol):
         """
         ...
 
+    async def boot_up(self) -> None:
+        """Before the first message: forget what was arriving, open what was activated.
+
+        Raises: StorageError.
+        """
+        ...
+
     async def take(
         self, capsule: CapsuleId, move: MoveId, pieces: AsyncIterator[Piece], *, sender: MachineId
     ) -> None:
@@ -134,6 +141,10 @@ class Landing(Protocol):
         self, landing: str, *, folder: str, workspace: str, older: tuple[str, ...]
     ) -> tuple[str, str]:
         """Put both into their places, durable on return; where they are now."""
+        ...
+
+    def is_placed(self, landing: str) -> bool:
+        """Whether what came by this move may have been put into its places."""
         ...
 
     def drop(self, landing: str) -> None:

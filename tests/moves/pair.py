@@ -116,7 +116,9 @@ class Pair:
         for name in "bc":
             remember(self.sides[name].machine.state, self.capsule, self.stage.model)
 
-    def run(self, name: str, text: str | None = "go", act: Callable[[Any], Any] | None = None) -> Any:
+    def run(
+        self, name: str, text: str | None = "go", act: Callable[[Any], Any] | None = None
+    ) -> Any:
         """Run the agent on a machine."""
         side = self.sides[name]
 

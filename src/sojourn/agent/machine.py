@@ -31,7 +31,7 @@ from sojourn.agent.report import Accepted
 from sojourn.agent.scripts import located, remember, written_name
 from sojourn.agent.sending import accept
 from sojourn.agent.words import SYSTEM_PROMPT
-from sojourn.agent.workspace import workspace_in
+from sojourn.agent.workspace import landing_in, workspace_in
 from sojourn.core.ledger_record import first_record
 from sojourn.core.mask import Mask, secret_values
 from sojourn.drive.create import new_capsule
@@ -47,9 +47,8 @@ from sojourn.ids import CapsuleId, RequestId
 from sojourn.keys.machine import FileMachineKey
 from sojourn.ports import Job, Message, Model, Sandbox, Tool
 from sojourn.queues.sqlite import SqliteQueue
-from sojourn.store.arriving import FolderLanding
 from sojourn.store.create import create_capsule
-from sojourn.store.disk import OsDisk
+from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import Durable
 from sojourn.store.files import FolderFiles
 from sojourn.store.folder import FolderStore
@@ -70,10 +69,14 @@ MODEL_VARIABLE = "SOJOURN_MODEL"
 class Machine:
     """One install that can hold capsules; making it touches nothing on disk.
 
-    `environment` gives state folder, keys and the default model (default: the process's own).
+    `environment` gives state folder, keys and the default model (default: the process's own);
+    `disk` is the file system below everything that must be durable (default: the real one).
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, *, disk: Disk | None = None
+    ) -> None:
+        self._disk = disk or OsDisk()
         self.environment = dict(os.environ if environment is None else environment)
         home = os.path.expanduser("~")
         root = state_root(self.environment, home, os.getcwd())
@@ -93,13 +96,13 @@ class Machine:
     @cached_property
     def ports(self) -> Ports:
         """The machine's ports; the state folder is made when something is first written."""
-        disk, clock, host = OsDisk(), OsClock(), host_digest()
+        disk, clock, host = self._disk, OsClock(), host_digest()
         return Ports(
             ledger=FileLedger(self.state.ledger, disk=disk, host=host),
             lock=FileLock(self.state.locks, command=_command(), clock=clock, disk=disk),
             inbox=FolderInbox(self.state.inbox, disk=disk),
             queue=self._queue,
-            landing=self._landing,
+            landing=landing_in(self.state, disk),
             release=FileRelease(self.state.releases, boot=boot_id(), disk=disk),
             key=FileMachineKey(self.state.root, files=Durable(disk), host=host),
             maker=FolderMaker(disk),
@@ -110,7 +113,7 @@ class Machine:
             merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
             rewriter_at=lambda folder: FolderRewriter(folder, disk=disk),
             sandbox_for=self._sandbox,
-            workspace_at=partial(workspace_in, self.state),
+            workspace_at=partial(workspace_in, self.state, disk=disk),
             network_at=network_type,
             is_other_folder=is_other_folder,
             mask=Mask(secret_values(self.environment)),
@@ -119,15 +122,6 @@ class Machine:
     @cached_property
     def _queue(self) -> SqliteQueue:
         return SqliteQueue(self.state.queue, clock=OsClock())
-
-    @cached_property
-    def _landing(self) -> FolderLanding:
-        return FolderLanding(
-            arriving=self.state.arriving,
-            cache=self.state.cache,
-            capsules=self.state.capsules,
-            workspaces=self.state.workspaces,
-        )
 
     def _sandbox(self, capsule: CapsuleId) -> Sandbox:
         from sojourn.sandboxes.host import HostSandbox

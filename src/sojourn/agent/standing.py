@@ -8,6 +8,10 @@ from sojourn.core.tenure import MayLook
 Standing: TypeAlias = Literal[
     "running",
     "held",
+    "frozen",
+    "in_doubt",
+    "moved_away",
+    "arriving",
     "look_only",
     "damaged",
     "decision",
@@ -24,6 +28,12 @@ def standing_of(look: Look) -> Standing:
     state = look.state
     if look.damages:
         return "damaged"
+    if isinstance(look.admission, MayLook):
+        match look.admission.code:
+            case "frozen" | "in_doubt" | "moved_away" | "arriving":
+                return look.admission.code
+            case _:
+                pass
     if look.held_by is not None:
         return "held" if state.turn is None else "running"
     if isinstance(look.admission, MayLook):

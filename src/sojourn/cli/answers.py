@@ -34,6 +34,7 @@ from sojourn.cli.shapes_memory import (
     MemoryShowAnswer,
 )
 from sojourn.cli.shapes_merge import DiffAnswer, GraphAnswer, MergeAnswer
+from sojourn.cli.shapes_move import DrainLine, MoveAnswer, MoveStatusAnswer
 from sojourn.cli.shapes_snapshot import (
     SnapshotDiff,
     SnapshotList,
@@ -65,6 +66,11 @@ ANSWERS: Final[dict[str, object]] = {
     "memory show": MemoryShowAnswer,
     "merge": MergeAnswer,
     "pair": PairAnswer,
+    "drain": DrainLine,
+    "move": MoveAnswer,
+    "move abort": MoveStatusAnswer,
+    "move resume": MoveStatusAnswer,
+    "move status": MoveStatusAnswer,
     "ps": PsAnswer,
     "redact": RedactAnswer,
     "remote add": RemoteAnswer,

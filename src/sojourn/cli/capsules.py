@@ -90,6 +90,10 @@ def reason_of(look: "Look") -> "FaultShape | None":
 STANDINGS = {
     "running": ("good", "a process here runs its turn"),
     "held": ("good", "a process here holds it; no turn is open"),
+    "frozen": ("warn", "it is being moved to another machine; `move status` shows how far"),
+    "in_doubt": ("alarm", "a move is undecided: nobody runs it until the other machine answers"),
+    "moved_away": ("dim", "it was moved to another machine and runs there"),
+    "arriving": ("warn", "it is coming from another machine and not held here yet"),
     "look_only": ("warn", "it may be looked at and not run here; `status` says why"),
     "damaged": ("bad", "some of its bytes are not what was written; `verify` names them"),
     "decision": ("alarm", "a call may have happened, and a person must decide: `resume`"),

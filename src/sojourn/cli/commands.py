@@ -50,6 +50,19 @@ COMMANDS: Final[dict[str, Listed]] = {
     "remote list": Listed("sojourn.cli.remote:listing", "List the known machines.", "Machines"),
     "remote rm": Listed("sojourn.cli.remote:remove", "Forget a machine.", "Machines"),
     "remote test": Listed("sojourn.cli.remote:test", "Reach a machine, and time it.", "Machines"),
+    "move": Listed(
+        "sojourn.cli.move:command", "Move an agent, running or not, to another machine.", "Carry"
+    ),
+    "move status": Listed(
+        "sojourn.cli.move_status:status", "Show moves that are not over.", "Carry"
+    ),
+    "move resume": Listed(
+        "sojourn.cli.move_status:resume", "Ask again about moves that are not over.", "Carry"
+    ),
+    "move abort": Listed(
+        "sojourn.cli.move_status:abort", "Cancel a move that can still be cancelled.", "Carry"
+    ),
+    "drain": Listed("sojourn.cli.drain:command", "Move every agent off this machine.", "Carry"),
     "status": Listed("sojourn.cli.status:command", "Show how one capsule stands.", "Look"),
     "ps": Listed("sojourn.cli.ps:command", "List the capsules of this machine.", "Look"),
     "log": Listed("sojourn.cli.log:command", "Show what happened, event by event.", "Look"),

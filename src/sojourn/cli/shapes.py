@@ -14,6 +14,10 @@ SCHEMA: Final = "sojourn.cli/1"
 Standing: TypeAlias = Literal[
     "running",
     "held",
+    "frozen",
+    "in_doubt",
+    "moved_away",
+    "arriving",
     "look_only",
     "damaged",
     "decision",

@@ -1,6 +1,7 @@
 """One start of the machine's daemon: lock, sockets, key, app, worker, and a clean end."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from typing import Final
 
 from sojourn.agent import Machine
 from sojourn.agent.links import book_of, certificate_of, identity_of, socket_of
+from sojourn.agent.settling import settle_on
 from sojourn.daemon.app import app_of
 from sojourn.daemon.door import Door
 from sojourn.daemon.house import House
@@ -27,6 +29,8 @@ from sojourn.store.disk import OsDisk
 from sojourn.store.durable import Durable
 from sojourn.store.lock import FileLock
 from sojourn.store.system import OsClock
+
+log = logging.getLogger(__name__)
 
 LOCK: Final = CapsuleId("daemon.lock")
 """The name of the lock's file in the state folder."""
@@ -78,21 +82,36 @@ async def serve(
         server = Server(app_of(house))
         await server.listen(near)
         where = await _listen(server, house, listen) if listen else ""
-        tasks: list[asyncio.Task[None]] = []
-        if works:
-            command = (sys.executable, "-m", "sojourn", *WORK)
-            worker = WorkerProcess(command, {**machine.environment, "SOJOURN_HOME": machine.home})
-            tasks.append(asyncio.create_task(worker.run(house.stop)))
+        tasks = _tasks(machine, house.stop) if works else ()
         with _signals(house.stop):
             begun(Begun(socket=socket_of(machine), boot=boot, listen=where))
             await house.stop.wait()
         await server.close()
-        for task in tasks:
-            await task
+        await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(OSError):
             os.unlink(socket_of(machine))
     if house.failed is not None:
         raise house.failed
+
+
+def _tasks(machine: Machine, stop: asyncio.Event) -> tuple[asyncio.Task[None], ...]:
+    """What the daemon does unasked: keep a worker going, and settle moves that are open."""
+    command = (sys.executable, "-m", "sojourn", *WORK)
+    worker = WorkerProcess(command, {**machine.environment, "SOJOURN_HOME": machine.home})
+    settling = settle_on(machine, stop, lambda failure: log.info("%s", failure.message))
+    return (
+        asyncio.create_task(worker.run(stop), name="worker"),
+        asyncio.create_task(_watched(settling), name="settling"),
+    )
+
+
+async def _watched(work: Awaitable[None]) -> None:
+    """What goes wrong in the background is in the daemon's log."""
+    try:
+        await work
+    except Exception:
+        log.exception("settling moves ended")
+        raise
 
 
 async def _receiver(machine: Machine, boot: str) -> Receiver:

@@ -45,7 +45,8 @@ MOST_LEFT_OUT: Final = 100
 class Arrival:
     """What is known of a move that arrives, as long as this process lives.
 
-    `older` is the folder of an earlier copy of the capsule, whose contents need not be sent.
+    `older` is the folder of an earlier copy of the capsule, whose contents need not be sent;
+    `touched` is when something last came.
     """
 
     ports: Ports
@@ -57,9 +58,11 @@ class Arrival:
     older: str | None = None
     root: BlobId | None = None
     manifest: Manifest | None = None
+    touched: float = 0.0
     _sizes: dict[BlobId, int] = field(default_factory=dict[BlobId, int])
     _put: Snapshot = EMPTY
     _begun: bool = False
+    _sealed: bool = False
 
     @property
     def place(self) -> Landing:
@@ -67,7 +70,13 @@ class Arrival:
         return self.ports.landing
 
     def take(self, piece: Piece) -> None:
-        """Keep bytes that were asked for. Raises: MigrationError; StorageError."""
+        """Keep bytes that were asked for. Raises: MigrationError; StorageError.
+
+        Once everything is being verified nothing more is kept, however late a piece comes.
+        """
+        self.touched = self.ports.clock.monotonic()
+        if self._sealed:
+            raise MigrationError("everything that came was verified", code="sealed")
         log = None if self.manifest is None else self.manifest.timeline
         if log is not None and piece.digest == log.sha256 and piece.size == log.length:
             self.place.take_log(self.landing, piece)
@@ -87,6 +96,7 @@ class Arrival:
         Raises: FormatError for a manifest that is none, MigrationError for one that does not fit;
         StorageError.
         """
+        self.touched = self.ports.clock.monotonic()
         if offer.root != self.root:
             self.root, self.manifest = offer.root, None
         data = self.place.read(offer.root, layout.MAX_MANIFEST)
@@ -107,6 +117,7 @@ class Arrival:
 
     async def prepare(self, slot: Slot) -> Checked:
         """Check every fingerprint, get all into its place, inert (docs/moving.md#prepare)."""
+        self._sealed = True
         found = self.manifest
         if found is None or self.root != slot.root:
             return Checked(move=slot.move, problems=(_bad("contents", "not_here", "not all came"),))

@@ -96,11 +96,7 @@ class Crossing:
 
     def write(self, given: Given) -> Ready:
         """Decide, and make what was decided durable."""
-        record = self._record()
-        ready = step(record, given, here_of(self.ports, self.capsule))
-        if ready.record is not None and ready.record != record:
-            self.ports.ledger.save(ready.record)
-        return ready
+        return write(self.ports, self.capsule, given)
 
     async def _perform(self, ready: Ready) -> None:
         for effect in ready.effects:
@@ -229,6 +225,18 @@ class Crossing:
 
     def _record(self) -> LedgerRecord | None:
         return self.ports.ledger.load(self.capsule)
+
+
+def write(ports: Ports, capsule: CapsuleId, given: Given) -> Ready:
+    """Decide under the capsule's lock, and make what was decided durable.
+
+    Raises: MigrationError, LimitError; StorageError.
+    """
+    record = ports.ledger.load(capsule)
+    ready = step(record, given, here_of(ports, capsule))
+    if ready.record is not None and ready.record != record:
+        ports.ledger.save(ready.record)
+    return ready
 
 
 def stopped() -> StoppedError:

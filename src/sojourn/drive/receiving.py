@@ -29,6 +29,7 @@ from sojourn.core.migration_values import (
     Booted,
     Checked,
     Effect,
+    Expired,
     Given,
     Gone,
     GoOn,
@@ -45,7 +46,13 @@ from sojourn.core.migration_values import (
 )
 from sojourn.drive.arrival import Arrival, Judge, older_copy
 from sojourn.drive.machine import Ports
-from sojourn.errors import FormatError, HeldElsewhereError, MigrationError, StorageError
+from sojourn.errors import (
+    FormatError,
+    HeldElsewhereError,
+    MigrationError,
+    StorageError,
+    UsageError,
+)
 from sojourn.ids import CapsuleId, Epoch, MachineId, MoveId
 from sojourn.ports import Message as InboxMessage
 from sojourn.ports_move import Piece
@@ -56,6 +63,8 @@ MOST_ARRIVALS: Final = 16
 """Capsules that may be arriving at once."""
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+IDLE_SECONDS: Final = 3600.0
 
 GONE: Final = Problem(
     what="contents", ok=False, code="not_here", message="what came is not here any more"
@@ -82,6 +91,7 @@ class MoveReceiver:
 
     async def answer(self, message: Message, *, sender: MachineId, address: str) -> Answer:
         """See `ports_move.Receiver`."""
+        await self.expire()
         async with self._alone(message.capsule):
             landing = self.ports.landing.at(message.capsule, message.move)
             given = Asked(
@@ -104,11 +114,10 @@ class MoveReceiver:
         arrival = self._arrivals.get((capsule, move))
         if arrival is None or arrival.sender != sender:
             raise MigrationError("nothing of this move was asked for", code="not_asked_for")
+        refused = refusal_of_contents(self._record(capsule), move, sender)
+        if refused is not None:
+            raise MigrationError(refused.message, code=refused.code)
         async for piece in pieces:
-            # Each time anew: what was verified stays, however late a piece comes.
-            refused = refusal_of_contents(self._record(capsule), move, sender)
-            if refused is not None:
-                raise MigrationError(refused.message, code=refused.code)
             arrival.take(piece)
 
     async def boot_up(self) -> None:
@@ -124,10 +133,12 @@ class MoveReceiver:
             self._tidy(CapsuleId(capsule), MoveId(move), landing)
 
     def _tidy(self, capsule: CapsuleId, move: MoveId, landing: str) -> None:
-        """Remove a landing that no record names; where the record is lost, leave it all."""
+        """Remove a landing that no record names; where a record may be lost, leave it all."""
         record = self._record(capsule)
         moves = None if record is None else record.travels
         if record is None:
+            if not self.ports.landing.is_placed(landing):
+                self.ports.landing.drop(landing)
             return
         if moves is not None and any(one.move == move for one in moves.activations):
             if moves.arrived is None or moves.arrived.move != move:
@@ -192,9 +203,14 @@ class MoveReceiver:
                 return await self._decide(capsule, given, sender=sender)
             case Sweep(slot=slot):
                 self._arrivals.pop((capsule, slot.move), None)
-                self.ports.landing.drop(slot.landing)
+                with suppress(StorageError):
+                    # What is left is removed at the next start.
+                    self.ports.landing.drop(slot.landing)
             case Take(message=message):
-                return self._keep(message)
+                try:
+                    return self._keep(message)
+                except (StorageError, UsageError) as error:
+                    return Refused(code=error.code, message=error.message, hint=error.hint)
             case Open() | GoOn():
                 record = self._record(capsule)
                 if record is not None:
@@ -213,8 +229,7 @@ class MoveReceiver:
             arrival = self._arrival(message, sender)
             return await arrival.want(message.offer)
         except (FormatError, MigrationError, StorageError) as error:
-            if isinstance(error, StorageError) and error.code != "disk_full":
-                raise
+            # Nothing was promised by it, so a failed write is a reason like any other.
             return Refused(code=error.code, message=error.message, hint=error.hint)
 
     def _arrival(self, message: Check | Propose, sender: MachineId) -> Arrival:
@@ -243,6 +258,23 @@ class MoveReceiver:
             older=older_copy(self.ports, message.capsule),
         )
         return made
+
+    async def expire(self) -> None:
+        """Forget what has not come on for an hour; a source that is still there begins anew.
+
+        Raises: StorageError.
+        """
+        now = self.ports.clock.monotonic()
+        for (capsule, move), arrival in list(self._arrivals.items()):
+            if now - arrival.touched < IDLE_SECONDS:
+                continue
+            async with self._alone(capsule):
+                with suppress(HeldElsewhereError):
+                    await self._decide(capsule, Expired(move=move))
+                self._arrivals.pop((capsule, move), None)
+                record = self._record(capsule)
+                if record is None or record.slot is None or record.slot.move != move:
+                    self._tidy(capsule, move, arrival.landing)
 
     def _drop_idle(self, capsule: CapsuleId) -> None:
         """Forget moves of the capsule that no record names: their source gave them up."""

@@ -110,7 +110,8 @@ class FolderLanding:
         """
         if self._disk.stat_path(landing) is not None:
             return
-        self._files.make_folder(landing)
+        # Not with what is known to be durable: a landing that is over takes the folder above along.
+        Durable(self._disk).make_folder(landing)
         with durable_write(landing):
             for name in ("", *layout.FOLDERS):
                 self._disk.make_folder(f"{landing}/capsule/{name}".rstrip("/"))
@@ -211,6 +212,12 @@ class FolderLanding:
             for above in (os.path.dirname(folder), os.path.dirname(workspace), landing):
                 self._disk.sync_folder(above)
         return folder, workspace
+
+    def is_placed(self, landing: str) -> bool:
+        """See `ports_move.Landing`. Raises: StorageError."""
+        path = f"{landing}/{_PLACES}"
+        with reading(path):
+            return self._disk.stat_path(path) is not None
 
     def drop(self, landing: str) -> None:
         """Remove all that came by this move, wherever it was put. Raises: StorageError."""
