@@ -14,7 +14,7 @@ from agent.carried import claimed, elsewhere, events_in, forked, run_in, sound, 
 from agent.stage import Stage
 from agent.test_refusals import Notes
 from sojourn import Machine
-from sojourn.agent.carrying import claim
+from sojourn.agent.taking_over import claim
 from sojourn.core.view import Notice
 from sojourn.drive.opening import hold_capsule
 from sojourn.errors import FormatError, NotFoundError, StoppedError, UsageError

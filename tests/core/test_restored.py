@@ -23,7 +23,7 @@ class Log:
     def add(self, body: AnyBody) -> EventId:
         event = self.story.add(body)
         header = None
-        self.lacking.add(Event(id=event, header=header, body=body))  # type: ignore[arg-type]
+        self.lacking.add(Event(id=event, header=header, body=body))
         return event
 
     def call(self, name: str, rule: ReplayRule = "report") -> CallKey:

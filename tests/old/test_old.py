@@ -12,7 +12,7 @@ import pytest
 from sojourn import Machine
 from sojourn.agent import Place
 from sojourn.agent.arrive import import_archive
-from sojourn.agent.carry import verify_archive
+from sojourn.agent.archives import verify_archive
 from sojourn.agent.trust import scan
 from sojourn.format.capsule_kinds import Claimed, Forked, Restored, Sealed, Snapshotted
 from sojourn.format.event import AnyBody, Issuer, Memory, ToolOutcome

@@ -1,8 +1,11 @@
 """The live workspace of a held capsule: snapshot it, and put an earlier snapshot back."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from sojourn.agent.aftermath import Target, of_restore, telling
 from sojourn.agent.look import Tail
 from sojourn.agent.places import Place, check_apart
 from sojourn.drive.hold import Hold
@@ -105,10 +108,23 @@ def extract(
     """
     folder = os.path.realpath(folder)
     check_apart(place.folder, folder)
-    if not os.path.lexists(folder):
-        os.makedirs(folder)
-    workspace = ports.workspace_at(CapsuleId(""), place.folder, folder)
-    plan = workspace.plan(EMPTY, listed)
-    refuse_conflicts(plan)
-    workspace.put_back(plan, progress=progress, stop=stop)
+    target = Target(folder)
+    with telling(lambda: of_restore(target)), _gone_if_empty(folder, target):
+        os.makedirs(folder, exist_ok=True)
+        workspace = ports.workspace_at(CapsuleId(""), place.folder, folder)
+        plan = workspace.plan(EMPTY, listed)
+        refuse_conflicts(plan)
+        workspace.put_back(plan, progress=progress, stop=stop)
     return plan
+
+
+@contextmanager
+def _gone_if_empty(folder: str, target: Target) -> Generator[None]:
+    """A folder that was made for nothing is removed again."""
+    try:
+        yield
+    except BaseException:
+        if not target.was_there:
+            with suppress(OSError):
+                os.rmdir(folder)
+        raise

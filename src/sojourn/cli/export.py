@@ -92,8 +92,8 @@ def command(
     import asyncio
     import os
 
-    from sojourn.agent.carry import export_capsule
-    from sojourn.agent.carry_at import default_file, export_at
+    from sojourn.agent.archives import export_capsule
+    from sojourn.agent.export_at import default_file, export_at
     from sojourn.agent.writing import Wanted
     from sojourn.cli.carrying import Noting, progress
     from sojourn.cli.show import chosen

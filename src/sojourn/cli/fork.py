@@ -64,7 +64,7 @@ def command(
     """
     import asyncio
 
-    from sojourn.agent.carrying import fork
+    from sojourn.agent.forking import fork
     from sojourn.cli.agreeing import Notes
     from sojourn.cli.show import chosen
     from sojourn.cli.snapshot_words import Work

@@ -142,7 +142,7 @@ class Live:
             case _:
                 assert_never(delta.kind)
 
-    def output(self, tool: str, data: bytes) -> None:  # noqa: ARG002
+    def output(self, tool: str, data: bytes) -> None:  # noqa: ARG002 - as Observer has it
         """A piece of a tool's output, shown with -v."""
         self._aside(data.decode("utf-8", "replace"))
 

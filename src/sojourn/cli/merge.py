@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sojourn.cli.archive_options import identity_option
 from sojourn.cli.capsules import complete_capsule, find, shape_of
 from sojourn.cli.group import Command
 from sojourn.cli.people import counted
@@ -48,13 +49,7 @@ STOPPED = {
     shell_complete=complete_capsule,
     help="A copy that went its own way: by path or name, or an archive. It stays as it is.",
 )
-@click.option(
-    "--identity",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(dir_okay=False),
-    help="Decrypt the archive with the age or SSH key in FILE; may be repeated.",
-)
+@identity_option("the archive")
 @click.option("--dry-run", is_flag=True, help="Say what would come, and change nothing.")
 @click.pass_obj
 def command(

@@ -30,15 +30,15 @@ _REASONS: Final[dict[int, tuple[str, str, str]]] = {
         "Look at the disk's health.",
     ),
     errno.EROFS: ("read_only", "the file system is read-only", "Make it writable, then try again."),
-    errno.EACCES: ("not_allowed", "writing is not permitted", "Mend the permissions."),
-    errno.EPERM: ("not_allowed", "writing is not permitted", "Mend the permissions."),
+    errno.EACCES: ("not_allowed", "that is not permitted", "Mend the permissions."),
+    errno.EPERM: ("not_allowed", "that is not permitted", "Mend the permissions."),
 }
 
 
 def storage_error(failure: OSError, path: str, *, done: str = "written") -> StorageError:
     """The error for a file that could not be `done` (written, read), with the kernel's reason."""
     number = failure.errno or 0
-    name = errno.errorcode.get(number, "unknown error")
+    name = errno.errorcode.get(number, str(number))
     code, words, hint = _REASONS.get(
         number, ("storage_failed", os.strerror(number) if number else str(failure), "")
     )
@@ -46,7 +46,7 @@ def storage_error(failure: OSError, path: str, *, done: str = "written") -> Stor
         "The outcome of this write is unknown; what is on the disk counts when it is read again."
     )
     return StorageError(
-        f"{os.path.basename(path)} could not be {done}: {words} ({name}).",
+        f"{os.path.basename(path)} could not be {done}: {words}{f' ({name})' if number else ''}.",
         code=code,
         state=state if done == "written" else "Nothing was changed.",
         hint=hint,
