@@ -40,11 +40,12 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A passage in the working index: its number there and its text's sha256."""
+    """A passage in the working index: its place there, its text's sha256, its event's number."""
 
     id: int
     key: Key
     digest: str
+    number: int
 
 
 class WorkingIndex(Protocol):

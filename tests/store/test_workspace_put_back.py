@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sojourn.errors import FormatError, StoppedError
 from sojourn.format import layout
-from sojourn.store.workspace_plan import stays_inside
+from sojourn.store.workspace_plan import CIRCLE, OUTSIDE, why_refused
 from store.workspaces import EMPTY, Place, paths, tree
 
 GIT = shutil.which("git")
@@ -175,6 +175,7 @@ def test_links_that_would_lead_out_are_left_out_and_listed(place: Place) -> None
     plan = place.restore(EMPTY, taken.listed, other)
     refused = ["absolute", "d/far", "loop", "through", "up"]
     assert [one.path for one in plan.refused] == refused
+    assert [one.path for one in plan.refused if one.reason == CIRCLE] == ["loop"]
     assert sorted(path for path in tree(other) if "->" in tree(other)[path]) == ["d/ok", "d/top"]
     workspace = place.workspace(other)
     assert workspace.plan(taken.listed, taken.listed).make == ()
@@ -198,7 +199,7 @@ def test_links_that_would_lead_out_are_left_out_and_listed(place: Place) -> None
 )
 def test_a_link_stays_inside_link_by_link(path: str, target: str, inside: bool) -> None:
     links = {b"l": b"deep/er", b"deep/er": b"../flat/one", b"r": b".", b"o": b"/out"}
-    assert stays_inside(path, target.encode(), links) is inside
+    assert why_refused(path, target.encode(), links) == (None if inside else OUTSIDE)
 
 
 def test_nothing_is_written_through_a_link_in_the_way(place: Place) -> None:

@@ -10,7 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from sojourn.core.passages import Passage
 from sojourn.core.recall import Having
@@ -59,12 +59,9 @@ class SqliteWorkingIndex:
 
     def kept(self) -> tuple[Kept, ...]:
         """Every passage, ascending by number."""
-        query = "SELECT id, space, place, part, digest FROM passages ORDER BY id"
+        query = "SELECT id, space, place, part, digest, number FROM passages ORDER BY id"
         with self._open() as db:
-            return tuple(
-                Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4])
-                for row in db.execute(query)
-            )
+            return tuple(_kept(row) for row in db.execute(query))
 
     def update(self, *, gone: Sequence[int], new: Sequence[Passage], mark: str) -> None:
         """Take passages out and others in, all or none."""
@@ -132,12 +129,12 @@ class SqliteWorkingIndex:
     def with_vectors(self) -> Iterator[tuple[Kept, bytes]]:
         """Passages and their vectors, the newest first."""
         query = (
-            "SELECT id, space, place, part, digest, vector FROM passages"
+            "SELECT id, space, place, part, digest, number, vector FROM passages"
             " WHERE vector IS NOT NULL ORDER BY id DESC"
         )
         with self._open() as db:
             for row in db.execute(query):
-                yield Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4]), row[5]
+                yield _kept(row), row[6]
 
     def passages(self, ids: Sequence[int]) -> dict[int, Passage]:
         """The passages of these numbers."""
@@ -293,6 +290,10 @@ def _put_in(db: sqlite3.Connection, passage: Passage) -> None:
     if made.rowcount == 1:
         row = (made.lastrowid, passage.text)
         db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", row)
+
+
+def _kept(row: Sequence[Any]) -> Kept:
+    return Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4], number=row[5])
 
 
 def _passage(row: Iterable[object]) -> Passage:

@@ -34,6 +34,7 @@ CHUNK: Final = 1 << 20
 FOREIGN: Final = "something that no snapshot holds lies there"
 MODIFIED: Final = "it changed since the snapshot before"
 OUTSIDE: Final = "its target leads out of the workspace"
+CIRCLE: Final = f"its target goes round in a circle, or through more than {MOST_LINKS} links"
 FULL: Final = "a folder lies there that holds something else"
 
 
@@ -55,7 +56,7 @@ class Planner:
             for entry in wanted.entries
             if ours.get(entry.path) == entry and self._is_as_known(entry)
         }
-        refused = [one for one in self._outside(wanted) if one.path not in as_wanted]
+        refused = [one for one in self._refused(wanted) if one.path not in as_wanted]
         theirs = {entry.path for entry in wanted.entries} - {one.path for one in refused}
         bare = _bare(wanted)
         remove = tuple(
@@ -169,16 +170,16 @@ class Planner:
         if conflict not in self._conflicts:
             self._conflicts.append(conflict)
 
-    def _outside(self, wanted: Snapshot) -> list[Conflict]:
-        """Links that would lead out of the workspace."""
+    def _refused(self, wanted: Snapshot) -> list[Conflict]:
+        """Links that would lead out of the workspace, or nowhere, with the reason."""
         targets = {
             entry.path: self._target(entry) for entry in wanted.entries if entry.type == "symlink"
         }
         known = {path.encode(): target for path, target in targets.items()}
         return [
-            Conflict(path=path, reason=OUTSIDE)
+            Conflict(path=path, reason=reason)
             for path, target in targets.items()
-            if not stays_inside(path, target, known)
+            if (reason := why_refused(path, target, known)) is not None
         ]
 
     def _target(self, entry: Entry) -> bytes:
@@ -200,15 +201,15 @@ def _bare(listed: Snapshot) -> set[str]:
     return {entry.path for entry in listed.entries if entry.type == "directory"}
 
 
-def stays_inside(path: str, target: bytes, links: Mapping[bytes, bytes]) -> bool:
-    """Whether a link at `path` leads to a place below the root, through any other of `links`.
+def why_refused(path: str, target: bytes, links: Mapping[bytes, bytes]) -> str | None:
+    """Why a link at `path` leads to no place below the root, through any other of `links`.
 
-    An absolute target never does, nor does one that goes round in circles.
+    None when it does. An absolute target never does, nor one that goes round in a circle.
     """
     where = path.encode().split(b"/")[:-1]
     ahead = target.split(b"/")[::-1]
     if target.startswith(b"/"):
-        return False
+        return OUTSIDE
     followed = 0
     while ahead:
         part = ahead.pop()
@@ -216,7 +217,7 @@ def stays_inside(path: str, target: bytes, links: Mapping[bytes, bytes]) -> bool
             continue
         if part == b"..":
             if not where:
-                return False
+                return OUTSIDE
             where.pop()
             continue
         where.append(part)
@@ -224,8 +225,10 @@ def stays_inside(path: str, target: bytes, links: Mapping[bytes, bytes]) -> bool
         if further is None:
             continue
         followed += 1
-        if followed > MOST_LINKS or further.startswith(b"/"):
-            return False
+        if followed > MOST_LINKS:
+            return CIRCLE
+        if further.startswith(b"/"):
+            return OUTSIDE
         where.pop()
         ahead += further.split(b"/")[::-1]
-    return True
+    return None
