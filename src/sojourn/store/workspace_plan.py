@@ -19,7 +19,7 @@ from sojourn.ports_workspace import Conflict, Plan
 from sojourn.store.disk import Disk
 from sojourn.store.durable import read_whole
 from sojourn.store.workspace_folders import FILE_FLAGS, Reach
-from sojourn.store.workspace_known import Row, holds
+from sojourn.store.workspace_known import Rows, holds, row_at
 from sojourn.store.workspace_rules import OWN
 from sojourn.store.workspace_walk import escaped
 
@@ -41,12 +41,13 @@ FULL: Final = "a folder lies there that holds something else"
 class Planner:
     """Plans for one open workspace; `rows` say how ours were when they were last read."""
 
-    def __init__(self, reach: Reach, rows: Mapping[str, Row], capsule: str, disk: Disk) -> None:
+    def __init__(self, reach: Reach, rows: Rows, capsule: str, disk: Disk) -> None:
         self._reach = reach
         self._rows = rows
         self._capsule = capsule
         self._disk = disk
         self._conflicts: list[Conflict] = []
+        self._folders: dict[str, bool] = {"": True}
 
     def plan(self, before: Snapshot, wanted: Snapshot) -> Plan:
         """What makes the folder `wanted`, where `before` is what is ours in it."""
@@ -104,16 +105,8 @@ class Planner:
 
     def _may_be_made(self, entry: Entry, ours: Mapping[str, Entry], removed: set[str]) -> bool:
         """Whether it must be made; what stands in its way is a conflict."""
-        parts = entry.path.split("/")
-        for depth in range(1, len(parts)):
-            above = "/".join(parts[:depth])
-            found = self._reach.stat(above)
-            if found is None:
-                return True
-            if not stat.S_ISDIR(found.st_mode):
-                if above not in removed:
-                    self._conflict(above, FOREIGN)
-                return True
+        if not self._is_folder(entry.path.rpartition("/")[0], removed):
+            return True
         found = self._reach.stat(entry.path)
         if found is None:
             return True
@@ -131,9 +124,19 @@ class Planner:
         self._conflict(entry.path, FOREIGN if old is None else MODIFIED)
         return True
 
+    def _is_folder(self, path: str, removed: set[str]) -> bool:
+        """Whether a folder is there; what stands in its way is a conflict, said once."""
+        if path not in self._folders:
+            above = self._is_folder(path.rpartition("/")[0], removed)
+            found = self._reach.stat(path) if above else None
+            self._folders[path] = found is not None and stat.S_ISDIR(found.st_mode)
+            if found is not None and not self._folders[path] and path not in removed:
+                self._conflict(path, FOREIGN)
+        return self._folders[path]
+
     def _holds(self, entry: Entry, found: os.stat_result) -> bool:
         """Whether a path is as the list before says: by its stat key, else by its content."""
-        row = self._rows.get(entry.path)
+        row = row_at(self._rows, entry.path)
         if row is not None and row.sha256 == entry.sha256 and holds(row, found):
             return True
         return self._is_equal(entry, found)
