@@ -163,6 +163,8 @@ class FolderFiles:
         if start:
             os.lseek(handle, start, os.SEEK_SET)
         try:
+            if start:
+                os.lseek(handle, start, os.SEEK_SET)
             while data := os.read(handle, size):
                 yield data
         finally:
