@@ -57,8 +57,8 @@ class Conflict:
 class Plan:
     """What putting a list back would do, in the order of paths; `links` are made last.
 
-    `refused` are links that would lead out of the workspace, and are not made. `folders` are all
-    that there are afterwards.
+    `refused` are links that would lead out of the workspace or in a circle, and are not made.
+    `folders` are all that there are afterwards.
     """
 
     make: tuple[Entry, ...]

@@ -68,7 +68,7 @@ def test_the_event_of_the_line_is_named(tmp_path: Path) -> None:
     (suspect,) = scan(StrictFiles(str(stage.capsule)))
     said = next(event for event in stage.events() if isinstance(event.body, ModelOutcome))
     assert isinstance(suspect, Suspect)
-    assert (suspect.event, suspect.number) == (said.id, said.header.seq)
+    assert (suspect.event, suspect.number) == (said.id, said.header.seq + 1)
 
 
 def test_a_line_that_is_no_json_is_looked_at_too() -> None:

@@ -124,8 +124,8 @@ def difference(machine: Machine, one: Place, other: Place) -> Difference:
 def chart(look: Look) -> Chart:
     """The strands of a capsule and what each did."""
     made = Chart()
-    for event in look.events_of():
-        made.apply(event)
+    for number, event in look.numbered():
+        made.apply(event, number)
     return made
 
 

@@ -4,6 +4,7 @@ docs/protocol.md#claim and #adopt are the specification.
 """
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -44,11 +45,13 @@ async def claim(
     last snapshot unless it is the one where the agent worked here; what lies in it stays.
 
     Raises: HeldElsewhereError, FormatError, LimitError, StorageError, UsageError `folders_nested`,
-    `restore_conflict`.
+    `restore_conflict`, `workspace_fixed`.
     """
+    chosen = None if workspace is None else os.path.realpath(workspace)
+    if chosen is not None:
+        _check_movable(machine, place, chosen)
 
     def workplace(record: LedgerRecord | None) -> Workplace:
-        chosen = None if workspace is None else os.path.realpath(workspace)
         return _workplace(machine, place, record, chosen)
 
     return await claim_capsule(
@@ -61,6 +64,25 @@ async def claim(
         workplace=workplace,
         observer=observer or Unwatched(),
         progress=progress,
+    )
+
+
+def _check_movable(machine: Machine, place: Place, chosen: str) -> None:
+    """Refuse another workspace for a capsule that is held here: there is nothing to claim.
+
+    Raises: UsageError `workspace_fixed`.
+    """
+    admission = machine.look(place).admission
+    if isinstance(admission, MayLook) or admission.record.workspace == chosen:
+        return
+    works = admission.record.workspace
+    known = machine.reference(place)
+    raise UsageError(
+        f"{place.name} is held here already and works in {works}; a claim does not move that",
+        code="workspace_fixed",
+        state="Nothing was changed.",
+        hint="Leave --workspace out, or let a capsule of its own work there:  "
+        f"sojourn fork {known} --workspace {shlex.quote(chosen)}",
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from sojourn.agent.aftermath import Target, of_restore, telling
-from sojourn.agent.look import Tail
+from sojourn.agent.look import events_in
 from sojourn.agent.places import Place, check_apart
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
@@ -50,7 +50,7 @@ class LiveWorkspace:
         Raises: NotFoundError `no_snapshot`; UsageError `restore_conflict`; FormatError;
         StoppedError; StorageError.
         """
-        events = Tail(self.hold.store).all()
+        events = events_in(self.hold.store)
         put = await self.keeper.put_back(snapshot, events=events, progress=progress, stop=stop)
         await self.hold.refresh()
         return put

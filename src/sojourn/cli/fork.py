@@ -72,7 +72,7 @@ def command(
     machine, place = find(capsule)
     at = None
     if event is not None:
-        at = chosen(machine.look(place), event, capsule=machine.reference(place)).id
+        at = chosen(machine.look(place), event, capsule=machine.reference(place)).event.id
     voice = Voice(settings)
     with Work(voice, "copied") as work:
         made = asyncio.run(

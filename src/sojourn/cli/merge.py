@@ -86,7 +86,7 @@ def command(
     if settings.json:
         voice.answer(answer)
     else:
-        _print(voice, answer)
+        _print(voice, answer, machine.reference(place))
 
 
 def _archived(file: str, arrival: "Arrival") -> "CapsuleShape":
@@ -142,7 +142,7 @@ def _answer(place: "Place", there: "CapsuleShape", found: "Merged") -> "MergeAns
     )
 
 
-def _print(voice: Voice, answer: "MergeAnswer") -> None:
+def _print(voice: Voice, answer: "MergeAnswer", named: str) -> None:
     from sojourn.cli.parts import say_parts, say_sides
 
     name = answer.capsule.name
@@ -156,23 +156,27 @@ def _print(voice: Voice, answer: "MergeAnswer") -> None:
         voice.data(Painted("at the same time, and only here:", "dim"))
         say_parts(voice, " ", "dim", answer.ours)
     say_sides(voice, answer.equivocations)
-    _say_snapshots(voice, answer)
+    _say_snapshots(voice, answer, named)
     if answer.done == "planned":
         voice.talk("Nothing was changed; without --dry-run it comes into the log.")
         return
-    _say_end(voice, answer)
+    _say_end(voice, answer, named)
 
 
-def _say_snapshots(voice: Voice, answer: "MergeAnswer") -> None:
+def _say_snapshots(voice: Voice, answer: "MergeAnswer", name: str) -> None:
     named = {part.snapshot for part in (*answer.ours, *answer.theirs) if part.snapshot}
     for snapshot in sorted(named - {answer.current_snapshot}):
         voice.data(
             f"snapshot {snapshot[:8]} is kept; the later one, "
             f"{(answer.current_snapshot or '')[:8]}, is the current one"
         )
+        if answer.done == "merged":
+            voice.data(
+                f"  put it elsewhere:  sojourn snapshot restore {name} {snapshot[:8]} --to DIR"
+            )
 
 
-def _say_end(voice: Voice, answer: "MergeAnswer") -> None:
+def _say_end(voice: Voice, answer: "MergeAnswer", named: str) -> None:
     name = answer.capsule.name
     came = counted(sum(part.events for part in answer.theirs), "event")
     voice.talk(f"{name} has {came} and {counted(answer.blobs, 'blob')} more now")
@@ -188,6 +192,6 @@ def _say_end(voice: Voice, answer: "MergeAnswer") -> None:
             STOPPED.get(answer.stopped, answer.stopped),
             f"   [{answer.stopped}]",
         )
-        voice.talk(Painted(f"next:  sojourn claim {name}", "dim"))
+        voice.talk(Painted(f"next:  sojourn claim {named}", "dim"))
         return
-    voice.talk(Painted(f"next:  sojourn graph {name}", "dim"))
+    voice.talk(Painted(f"next:  sojourn graph {named}", "dim"))

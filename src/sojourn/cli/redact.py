@@ -40,10 +40,10 @@ def command(settings: Settings, capsule: str, event: str, reason: str, yes: bool
 
     machine, place = find(capsule)
     known_as = machine.reference(place)
-    found = chosen(machine.look(place), event, capsule=known_as)
+    number, found = chosen(machine.look(place), event, capsule=known_as)
     voice = Voice(settings)
     risks = [
-        f"The body of event {found.header.seq} ({found.header.kind}) is gone for good then.",
+        f"The body of event {number} ({found.header.kind}) is gone for good then.",
         "Copies, backups and archives that were made before still hold it.",
     ]
     again = f"sojourn redact {known_as} {event} --reason TEXT"
@@ -61,6 +61,6 @@ def command(settings: Settings, capsule: str, event: str, reason: str, yes: bool
             )
         )
         return 0
-    what = f"  event {found.header.seq}, {done.kind}; {counted(done.blobs, 'blob')} removed"
+    what = f"  event {number}, {done.kind}; {counted(done.blobs, 'blob')} removed"
     voice.data(Painted("redacted", "good"), what)
     return 0

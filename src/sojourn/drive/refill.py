@@ -161,7 +161,9 @@ async def fill(
     plan = workspace.plan(EMPTY, remains.wanted)
     refuse_conflicts(plan)
     await carry_out(workspace, plan, progress=progress, stop=stop)
-    _tell(observer, "lead out of the workspace", [one.path for one in plan.refused])
+    for reason in sorted({one.reason for one in plan.refused}):
+        links = [one.path for one in plan.refused if one.reason == reason]
+        _tell(observer, f"are links, each refused: {reason}", links)
     _tell(observer, "were redacted", remains.lost)
     return plan
 

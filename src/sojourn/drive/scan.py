@@ -42,8 +42,8 @@ class ScannedFiles(Protocol):
 class Suspect:
     """What is likely a secret: its kind and place, never its value.
 
-    `line` counts from 1 in `file`; `event` is the id of the event in that line, and `number` its
-    place in its chain, None where there is none. `within` says where in the line: the field of an
+    `line` counts from 1 in `file`; `event` is the id of the event in that line, and `number` the
+    event's in the log, None where there is none. `within` says where in the line: the field of an
     event, or the path in the workspace that a blob is the content of. `id` names this finding and
     stays the same as long as the bytes there do.
     """
@@ -207,20 +207,20 @@ def _scan_lines(lines: Iterable[tuple[int, bytes]], texts: Iterable[str]) -> Ite
 
 
 def _suspect_in(line: bytes, number: int, field: str, rule: str, at: int) -> Suspect:
-    event, place = _named(line)
+    event = _named(line)
     place_in_line = f"{sha256(line).hexdigest()} {at}"
     found = _suspect(rule, layout.TIMELINE, number, field, place_in_line)
-    return replace(found, event=event, number=place)
+    return replace(found, event=event, number=None if event is None else number)
 
 
-def _named(line: bytes) -> tuple[EventId | None, int | None]:
-    """The id and the number of the event in a line, where it can be read."""
+def _named(line: bytes) -> EventId | None:
+    """The id of the event in a line, where it can be read."""
     packed = line[line.rfind(HEADER) + len(HEADER) : -1]
     try:
-        header = msgspec.json.decode(packed, type=Header)
+        msgspec.json.decode(packed, type=Header)
     except msgspec.MsgspecError:
-        return None, None
-    return EventId(sha256(packed).hexdigest()), header.seq
+        return None
+    return EventId(sha256(packed).hexdigest())
 
 
 def _strings(value: JSON, path: str) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from sojourn.format.event import Event
 from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot import Delta, Entry, Snapshot
 from sojourn.format.snapshot_fold import Snapshots
-from sojourn.ids import CallKey, EventId
+from sojourn.ids import BlobId, CallKey, EventId
 from sojourn.ports import Store
 from sojourn.ports_workspace import Conflict, Plan, Progress, Stop, Survey, Taken, Workspace
 
@@ -67,6 +67,8 @@ class Keeper:
     hold: Hold
     workspace: Workspace
     observer: Observer
+    _last: Snapshot | None = None
+    _last_result: BlobId | None = None
 
     async def take(
         self, *, progress: Progress | None = None, stop: Stop | None = None
@@ -92,14 +94,16 @@ class Keeper:
         if taken.result == known.result:
             self.workspace.remember()
             return self._unchanged(taken.left_out)
-        event = self._draft(taken, parent, change)
-        self.workspace.remember()
         entries = taken.listed.entries
+        size = _size(entries)
+        event = self._draft(taken, parent, change, size=size)
+        self.workspace.remember()
+        self._last, self._last_result = taken.listed, taken.result
         return TakenSnapshot(
             event=event,
             new=True,
             entries=len(entries),
-            size=_size(entries),
+            size=size,
             changed=len(change.changed),
             gone=len(change.gone),
             left_out=taken.left_out,
@@ -172,6 +176,8 @@ class Keeper:
     def _before(self) -> tuple[EventId | None, Snapshot]:
         """The current snapshot; an unreadable one is passed over, and the next stands alone."""
         known = self.hold.snapshots
+        if self._last is not None and self._last_result == known.result:
+            return known.current, self._last
         data = self.hold.projected(layout.SNAPSHOT)
         if data is not None and snapshot.digest(data) == known.result:
             return known.current, snapshot.load_known(data)
@@ -212,7 +218,7 @@ class Keeper:
         )
         return taken, snapshot.delta(before, listed)
 
-    def _draft(self, taken: Taken, parent: EventId | None, change: Delta) -> EventId:
+    def _draft(self, taken: Taken, parent: EventId | None, change: Delta, *, size: int) -> EventId:
         delta = snapshot.encode_delta(change)
         full = None
         if parent is not None and self.hold.snapshots.wants_full(len(delta), len(taken.data)):
@@ -222,7 +228,7 @@ class Keeper:
                 parent=parent,
                 result=taken.result,
                 entries=len(taken.listed.entries),
-                size=_size(taken.listed.entries),
+                size=size,
                 delta=delta,
                 full=full,
                 left_out=taken.left_out[:MOST_LEFT_OUT],

@@ -17,6 +17,10 @@ from sojourn.ids import BlobId
 
 VERIFY_TEXT: Final = b"""\
 This is a sealed sojourn capsule: the whole state of an AI agent, in plain files.
+They have no folder in common, so unpack an archive FILE into a folder of its own:
+
+     mkdir capsule && tar -C capsule -xf FILE
+
 It can be checked without sojourn, in the folder that holds this file:
 
 1. Every file has the bytes that were sealed. (It does not tell of files that were added.)

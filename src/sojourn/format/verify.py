@@ -46,6 +46,10 @@ class CapsuleFiles(Protocol):
         """The sha256 of a file's bytes, None when there is none."""
         ...
 
+    def digests(self, paths: Iterable[str]) -> Iterable[tuple[str, str | None]]:
+        """Each path with its `digest`, in any order."""
+        ...
+
 
 def verify(
     files: CapsuleFiles, *, known: Known | None = None, same_boot: bool = False
@@ -178,7 +182,9 @@ class _Items:
         self._lacking.clear()
 
     def _check_blob(self, name: BlobId, wanted: int, line: int) -> None:
-        size = self.files.size(layout.blob_path(name))
+        self._check_size(name, self.files.size(layout.blob_path(name)), wanted, line)
+
+    def _check_size(self, name: BlobId, size: int | None, wanted: int, line: int) -> None:
         if size != wanted and name not in self._reported:
             self._reported.add(name)
             code: Code = "blob_missing" if size is None else "blob_size"
@@ -197,11 +203,12 @@ class _Items:
         for entry in changed:
             if entry.sha256 is None or entry.size is None or entry.sha256 in self._reported:
                 continue
-            if self.files.size(layout.blob_path(entry.sha256)) is None:
+            size = self.files.size(layout.blob_path(entry.sha256))
+            if size is None:
                 self._reported.add(entry.sha256)
                 self._lacking[entry.sha256] = line
             else:
-                self._check_blob(entry.sha256, entry.size, line)
+                self._check_size(entry.sha256, size, entry.size, line)
 
     def read_blob(self, ref: BlobRef) -> bytes | None:
         return self.files.read(layout.blob_path(ref.sha256), ref.size)
@@ -237,14 +244,19 @@ def _change(path: str, mark: FileMark) -> Code:
 
 
 def _check_blobs(files: CapsuleFiles) -> Iterator[Finding]:
-    for name in sorted(files.blobs(), key=_bytes):
+    wrong: list[Finding] = []
+    named: list[str] = []
+    for name in files.blobs():
         path = f"{layout.BLOBS}/{name}"
-        if layout.is_temporary(path):
-            continue
-        if not layout.is_blob_name(name):
-            yield finding("blob_name", path)
-        elif files.digest(path) != name:
-            yield finding("blob_altered", path)
+        if layout.is_blob_name(name):
+            named.append(path)
+        elif not layout.is_temporary(path):
+            wrong.append(finding("blob_name", path))
+    start = len(layout.BLOBS) + 1
+    for path, digest in files.digests(named):
+        if digest != path[start:]:
+            wrong.append(finding("blob_altered", path))
+    yield from sorted(wrong, key=lambda one: _bytes(one.file))
 
 
 def _check_sealed_files(
@@ -261,11 +273,12 @@ def _check_sealed_files(
 
 def _check_sealed_blobs(files: CapsuleFiles, under: manifest.Seal) -> Iterator[Finding]:
     there = {name for name in files.blobs() if not layout.is_temporary(name)}
-    for name in sorted({*under.blobs, *there}, key=_bytes):
-        path = f"{layout.BLOBS}/{name}"
-        wrong = seal.check_blob(under, name, size=files.size(path), digest=files.digest(path))
-        if wrong is not None:
-            yield wrong
+    names = {f"{layout.BLOBS}/{name}": name for name in {*under.blobs, *there}}
+    wrong: list[Finding] = []
+    for path, digest in files.digests(names):
+        found = seal.check_blob(under, names[path], size=files.size(path), digest=digest)
+        wrong += () if found is None else (found,)
+    yield from sorted(wrong, key=lambda one: _bytes(one.file))
     data = files.read(layout.SNAPSHOT, layout.MAX_SNAPSHOT)
     yield from seal.check_workspace(under, data)
 

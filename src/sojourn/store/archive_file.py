@@ -219,6 +219,10 @@ class ArchiveFiles:
         """The sha256 of a member's bytes, None when there is none."""
         return self._digests.get(path)
 
+    def digests(self, paths: Iterable[str]) -> Iterable[tuple[str, str | None]]:
+        """The same of many members."""
+        return [(path, self._digests.get(path)) for path in paths]
+
     def chunks(self, path: str) -> Iterator[bytes]:
         """The bytes of a member in pieces."""
         found = self._members.get(path)

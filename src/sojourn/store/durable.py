@@ -19,6 +19,7 @@ from sojourn.store.disk import Disk
 CHUNK: Final = 1 << 16
 """Bytes read at once: few enough to stay in the processor's cache while they are looked at."""
 
+_ZEROS: Final = bytes(4096)
 _TEMPORARY: Final = re.compile(r"\.sojourn-(?P<name>.+)\.(?P<pid>[0-9]+)\.[0-9]+\.tmp")
 _REASONS: Final[dict[int, tuple[str, str, str]]] = {
     errno.ENOSPC: ("disk_full", "the disk is full", "Make room, then try again."),
@@ -94,6 +95,11 @@ def write_whole(disk: Disk, handle: int, data: bytes) -> None:
         if written == 0:
             raise OSError(errno.EIO, "nothing was written")
         done += written
+
+
+def is_hole(data: bytes) -> bool:
+    """Whether a piece need not be written: as long as a block at least, and all zeros."""
+    return len(data) >= len(_ZEROS) and data.startswith(_ZEROS) and not data.strip(b"\0")
 
 
 def write_whole_at(disk: Disk, handle: int, data: bytes, offset: int) -> None:
