@@ -101,12 +101,6 @@ FORGETFUL: Final = Setting(
     machines=2,
     shows=("A hears unknown to resolve",),
 )
-TWO_LOSSES: Final = Setting(
-    name="two lost records",
-    purse=Purse(moves=1, losses=2, crashes=1),
-    machines=2,
-    lean=True,
-)
 
 UNNOTICED: Final = Setting(
     name="restored",
@@ -134,6 +128,5 @@ SLOW: Final = (
     DEATHS,
     THERE_AND_BACK,
     FORGETFUL,
-    TWO_LOSSES,
 )
 UNPROMISED: Final = (UNNOTICED, CLONED)
