@@ -160,8 +160,6 @@ class FolderFiles:
         if opened is None:
             return
         handle, _ = opened
-        if start:
-            os.lseek(handle, start, os.SEEK_SET)
         try:
             if start:
                 os.lseek(handle, start, os.SEEK_SET)
