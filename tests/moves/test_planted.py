@@ -11,7 +11,6 @@ import pytest
 from moves.harness import (
     Fault,
     Link,
-    MortalDisk,
     Two,
     attempt,
     judge,
@@ -19,6 +18,7 @@ from moves.harness import (
     recovered,
     two_in,
 )
+from moves.mortal import MortalDisk
 from sojourn.core.ledger_record import LedgerRecord
 from sojourn.core.migration_messages import Activate, Resolve, WasCancelled
 from sojourn.drive import crossing, opening

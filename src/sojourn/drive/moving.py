@@ -159,16 +159,17 @@ class Mover:
         release.ask(self.capsule, grace=self.grace)
         try:
             with ExitStack() as stack:
-                while True:
-                    try:
-                        left = stack.enter_context(self.ports.lock.acquire(self.capsule))
-                        break
-                    except HeldElsewhereError as error:
-                        self._check_patience(until, error)
-                    await clock.wait(LOOK)
-                yield left
+                yield await self._locked(stack, until)
         finally:
             release.withdraw(self.capsule)
+
+    async def _locked(self, stack: ExitStack, until: float) -> HeldBy | None:
+        while True:
+            try:
+                return stack.enter_context(self.ports.lock.acquire(self.capsule))
+            except HeldElsewhereError as error:
+                self._check_patience(until, error)
+            await self.ports.clock.wait(LOOK)
 
     def _check_patience(self, until: float, error: HeldElsewhereError) -> None:
         if self.stop.is_set():
