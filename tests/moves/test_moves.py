@@ -108,6 +108,7 @@ def test_messages_that_wait_go_along_and_later_ones_are_sent_on(tmp_path: Path) 
     assert ports.inbox.items(pair.capsule) == ()
     texts = [one.message.text for one in b.machine.ports.inbox.items(pair.capsule)]
     assert texts == ["before", "after"]
+    assert [job.capsule for job in b.machine.ports.queue.jobs()] == [pair.capsule]
     assert pair.run("b", act=lambda agent: agent.take()).text == "Two."
 
 

@@ -291,6 +291,9 @@ class MoveReceiver:
         """Messages that waited at a machine that the capsule left."""
         if not isinstance(message, Forward):
             return Refused(code="not_a_message", message="nothing was forwarded")
+        record = self._record(message.capsule)
+        if record is not None and record.state == "HOLDER":
+            self.ports.queue.put(message.capsule, record.folder)
         for item in message.items:
             self.ports.inbox.put(
                 message.capsule,
