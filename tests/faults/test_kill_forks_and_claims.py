@@ -112,7 +112,7 @@ COMMANDS = {
     "claim here": ("claim", "./box", "--yes", "--workspace", "./work"),
     "adopt": ("adopt", "--all", "--yes"),
     "import as new": ("import", "box.tar", "--as", "./second", "--as-new", "--yes"),
-    "export at": ("export", "./box", "--at", "3", "-o", "then.tar"),
+    "export at": ("export", "./box", "--at", "4", "-o", "then.tar"),
 }
 
 
