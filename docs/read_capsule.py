@@ -20,6 +20,8 @@ FIXED = {SNAPSHOT, INDEX, "environment/spec.json", "memory/working_memory.md"}
 PAGE = Path(__file__).with_name("format.md").read_text("utf-8")
 UNREDACTABLE = re.search(r"MUST NOT be redacted: (.*?)\.", PAGE, re.S)[1]
 
+ORIGIN = {"forked": "parent", "claimed": "capsule", "activated": "capsule"}
+
 
 def table(name):
     """The rows of a block of the page: the first word, and the rest."""
@@ -161,7 +163,7 @@ def event(folder, line):
         "place": (header["clock"], *chain, header["seq"], header["id"]),
         "heads": said.get("heads", []) if "heads" in SHAPES[kind] else [],
         "refs": sorted(refs, key=lambda ref: (ref["sha256"], ref["size"])),
-        "goes_on": said.get({"forked": "parent", "claimed": "capsule"}.get(kind)),
+        "goes_on": said.get(ORIGIN.get(kind)),
     }
 
 

@@ -122,6 +122,28 @@ class MigrationError(SojournError):
     default_code = "move_failed"
 
 
+class PeerError(SojournError):
+    """Another machine could not be reached, answered nothing, or is not the one that it should be.
+
+    `may_have_arrived`: the other side may have read the message and acted on it.
+    """
+
+    exit_code = 8
+    default_code = "peer_unreachable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        state: str = "",
+        hint: str = "",
+        may_have_arrived: bool = False,
+    ) -> None:
+        super().__init__(message, code=code, state=state, hint=hint)
+        self.may_have_arrived = may_have_arrived
+
+
 class CallError(SojournError):
     """A model or tool call failed; the failure is an outcome in the log.
 

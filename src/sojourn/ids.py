@@ -35,6 +35,9 @@ RequestId = NewType("RequestId", str)
 RunnerId = NewType("RunnerId", str)
 """Random value of one process that runs turns, 32 lower hex digits."""
 
+MoveId = NewType("MoveId", str)
+"""Random value of one attempt to move a capsule, 32 lower hex digits."""
+
 Epoch = NewType("Epoch", int)
 """Raised at each change of holder, from 1."""
 

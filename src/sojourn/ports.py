@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from sojourn.core.tenure import LedgerRecord
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.format.event import DocumentChange, FileDigest, Issuer, ToolSpec
 from sojourn.format.parts import ContentPart
 from sojourn.ids import BlobId, CallKey, CapsuleId, Epoch, EventId, MachineId, RequestId

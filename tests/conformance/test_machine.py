@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sojourn.core.tenure import LedgerRecord
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.errors import FencedError, HeldElsewhereError, UsageError
 from sojourn.ids import CapsuleId
 from sojourn.ports import HeldBy, InboxItem, Message

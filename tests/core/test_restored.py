@@ -1,12 +1,16 @@
 """What a workspace lacks that was put back, and what the model is told of it."""
 
+from collections.abc import Callable
+from typing import Any
+
 from core.stories import Story
+from sojourn.core.notices import MOVED, MOVED_LACKS, NOT_ALONG, UNKNOWN_CALLS
 from sojourn.core.restored import LACKS, MOST_NAMED, NONE_LACKS, Lacking, told
 from sojourn.core.view import Notice
-from sojourn.format.capsule_kinds import Restored, Snapshotted
+from sojourn.format.capsule_kinds import Activated, Restored, Snapshotted
 from sojourn.format.event import AnyBody, Event, ReplayRule, ToolIntent
 from sojourn.format.parts import BlobRef, CallPart
-from sojourn.ids import BlobId, CallKey, EventId, RunnerId, TurnId
+from sojourn.ids import BlobId, CallKey, CapsuleId, EventId, MachineId, RunnerId, TurnId
 
 
 class Log:
@@ -78,9 +82,52 @@ def test_what_a_restore_took_away_stays_away_until_a_snapshot_has_it() -> None:
     assert log.restore(None) == ("1", "2")
 
 
+def restored(missing: int) -> Restored:
+    return Restored(snapshot=None, why="asked", missing=keys(missing))
+
+
+def keys(count: int) -> tuple[CallKey, ...]:
+    return tuple(CallKey(str(number)) for number in range(count))
+
+
+def shown(parts: list[CallPart]) -> Callable[[CallKey], CallPart | None]:
+    return dict(zip(keys(len(parts)), parts, strict=True)).get
+
+
+def moved(**fields: Any) -> Activated:
+    return Activated(
+        capsule=CapsuleId("c" * 64),
+        move="m" * 32,
+        source=MachineId("a" * 64),
+        continues=EventId("e" * 64),
+        heads=(),
+        **fields,
+    )
+
+
+def test_the_model_is_told_that_it_moved_and_of_no_label_that_nobody_gave() -> None:
+    assert told(moved(), shown([])) == MOVED
+    assert "big box" in told(moved(label="big box"), shown([]))
+
+
+def test_the_model_is_told_what_did_not_come_along_and_what_nobody_knows() -> None:
+    parts = [CallPart(tool="write", args="{}"), CallPart(tool="shell", args="{}")]
+    body = moved(
+        missing=keys(1), unknown=(keys(2)[1],), left_out=("socket", "pipe"), left_out_count=9
+    )
+    lines = told(body, shown(parts)).splitlines()
+    assert lines[1:] == [
+        NOT_ALONG.format(names="socket, pipe and 7 more"),
+        MOVED_LACKS,
+        "- write {}",
+        UNKNOWN_CALLS,
+        "- shell {}",
+    ]
+
+
 def test_the_model_is_told_by_name_what_its_files_lack() -> None:
     parts = [CallPart(tool="write", args=f'{{"path":"{n}"}}') for n in range(MOST_NAMED + 3)]
-    text = told(len(parts), parts)
+    text = told(restored(len(parts)), shown(parts))
     assert LACKS in text
     assert "- 3 earlier calls\n" in text
     assert '{"path":"2"}' not in text
@@ -89,14 +136,15 @@ def test_the_model_is_told_by_name_what_its_files_lack() -> None:
 
 def test_long_arguments_are_cut_and_those_in_a_blob_shown_by_their_beginning() -> None:
     ref = BlobRef(sha256=BlobId("0" * 64), size=9, media_type="text/plain", preview="begin")
-    text = told(2, [CallPart(tool="a", args="x" * 500), CallPart(tool="b", args=ref)])
+    parts = [CallPart(tool="a", args="x" * 500), CallPart(tool="b", args=ref)]
+    text = told(restored(2), shown(parts))
     assert "x" * 120 + " …" in text
     assert "x" * 121 not in text
     assert "- b begin …" in text
 
 
 def test_a_workspace_that_lacks_nothing_is_said_to_be_whole() -> None:
-    assert NONE_LACKS in told(0, [])
+    assert NONE_LACKS in told(restored(0), shown([]))
 
 
 def test_the_notice_stands_where_the_workspace_was_put_back() -> None:

@@ -9,24 +9,44 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from sojourn.core.ledger_record import (
+    LedgerRecord,
+    LedgerState,
+    LedgerTip,
+    PendingClaim,
+    first_record,
+)
+from sojourn.core.migration_records import (
+    Activation,
+    Arriving,
+    Moves,
+    Outgoing,
+    Slot,
+    Ticket,
+    Tombstone,
+)
 from sojourn.core.tenure import (
     CLAIMABLE,
     FORCED_STEP,
     MAX_EPOCH,
     Evidence,
-    LedgerRecord,
-    LedgerTip,
     LookCode,
     MayLook,
     MayRun,
-    PendingClaim,
     admit,
     claimed_record,
-    first_record,
     reasons,
 )
 from sojourn.errors import LimitError
-from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
+from sojourn.ids import (
+    BlobId,
+    CapsuleId,
+    Epoch,
+    EventId,
+    Incarnation,
+    MachineId,
+    MoveId,
+)
 
 HERE, THERE = "/capsules/here", "/capsules/there"
 CAPSULE, OTHER = CapsuleId("c" * 64), CapsuleId("d" * 64)
@@ -49,6 +69,53 @@ RECORDS: dict[str, LedgerRecord | None] = {
     "copied": msgspec.structs.replace(HELD, state="SUSPECT", reason="ledger_copied"),
     "suspect": msgspec.structs.replace(HELD, state="SUSPECT", reason="newer_epoch"),
     "of another capsule": msgspec.structs.replace(HELD, capsule=OTHER),
+}
+OUT = Outgoing(
+    move=MoveId("0" * 32),
+    epoch=Epoch(7),
+    target=MachineId("e" * 64),
+    address="there",
+    root=BlobId("f" * 64),
+    last=LAST,
+)
+TICKET = Ticket(
+    move=OUT.move,
+    epoch=OUT.epoch,
+    source=MachineId("d" * 64),
+    target=OUT.target,
+    life="1" * 32,
+    boot="2" * 32,
+    root=OUT.root,
+    last=LAST,
+    nonce="3" * 32,
+)
+DOUBTED = msgspec.structs.replace(OUT, ticket=TICKET)
+SLOT = Slot(
+    move=OUT.move,
+    epoch=OUT.epoch,
+    source=TICKET.source,
+    landing="/landing",
+    folder="/f",
+    workspace="/w",
+    root=OUT.root,
+    last=LAST,
+)
+WENT = Tombstone(move=OUT.move, epoch=OUT.epoch, target=OUT.target, address="there")
+
+
+def moving(state: LedgerState, **parts: Any) -> LedgerRecord:
+    return msgspec.structs.replace(HELD, state=state, moves=Moves(life="1" * 32, **parts))
+
+
+MOVING: dict[str, tuple[LedgerRecord, LookCode]] = {
+    "frozen": (moving("FROZEN", outgoing=OUT), "frozen"),
+    "in doubt": (moving("IN_DOUBT", outgoing=DOUBTED), "in_doubt"),
+    "moved away": (moving("RETIRED", went=WENT), "moved_away"),
+    "coming back": (moving("RETIRED", went=WENT, slot=SLOT), "arriving"),
+    "arriving": (moving("NONE", slot=SLOT), "arriving"),
+    "frozen, nothing else known": (msgspec.structs.replace(HELD, state="FROZEN"), "frozen"),
+    "in doubt, nothing else known": (msgspec.structs.replace(HELD, state="IN_DOUBT"), "in_doubt"),
+    "away, nothing else known": (msgspec.structs.replace(HELD, state="RETIRED"), "moved_away"),
 }
 PLACES = {"same": (HERE, False), "moved": (THERE, False), "copied": (THERE, True)}
 LOGS = {
@@ -174,6 +241,7 @@ ONE_FAULT: list[tuple[dict[str, object], LookCode, bool]] = [
     ({"record": RECORDS["none"]}, "not_held_here", False),
     ({"record": RECORDS["of another capsule"]}, "not_held_here", False),
     ({"record": RECORDS["copied"]}, "ledger_copied", True),
+    *(({"record": record}, code, False) for record, code in MOVING.values()),
     ({"record": RECORDS["suspect"]}, "suspect", True),
     ({"highest_epoch": Epoch(6)}, "newer_epoch", True),
     ({"folder": THERE, "old_folder": True}, "copied", False),
@@ -237,6 +305,40 @@ def test_a_machine_that_lost_its_state_is_told_so() -> None:
     assert found[True] != found[False]
     assert isinstance(found[True], MayLook)
     assert "SOJOURN_HOME" in found[True].hint
+
+
+def test_a_copied_record_hides_no_move() -> None:
+    """So that nobody who goes on after a restored backup makes two holders of one."""
+    for record, code in MOVING.values():
+        copied = msgspec.structs.replace(record, state="SUSPECT", reason="ledger_copied")
+        found = [reason.code for reason in reasons(replace(GOOD, record=copied))]
+        wanted = ["ledger_copied"] if record.travels is None else ["ledger_copied", code]
+        assert found == wanted
+
+
+def test_a_newer_epoch_hides_no_move() -> None:
+    for record, _ in MOVING.values():
+        found = list(reasons(replace(GOOD, record=record, highest_epoch=Epoch(9))))
+        remembered = found[0].remember
+        assert remembered is not None
+        if record.state != "NONE":
+            assert remembered == msgspec.structs.replace(record, floor=Epoch(9))
+        assert remembered.moves == record.moves
+
+
+def test_the_event_of_an_arrival_may_still_be_missing_from_the_log() -> None:
+    arrived = Arriving(move=OUT.move, epoch=Epoch(5), source=TICKET.source, goes_on=LAST)
+    record = moving("HOLDER", arrived=arrived)
+    assert isinstance(admit(replace(GOOD, record=record, begun=False)), MayRun)
+    shorter = replace(GOOD, record=record, begun=False, length=99, at_tip=None)
+    assert [reason.code for reason in reasons(shorter)] == ["rolled_back"]
+
+
+def test_a_claim_keeps_what_was_promised_to_other_machines() -> None:
+    activation = Activation(move=OUT.move, epoch=Epoch(4), source=TICKET.source)
+    record = moving("RETIRED", went=WENT, slot=SLOT, activations=(activation,))
+    made = claimed_record(replace(GOOD, record=record), CLAIM, incarnation=NEW, workspace="/new")
+    assert made.moves == Moves(life="1" * 32, activations=(activation,))
 
 
 CLAIM = PendingClaim(how="claim", by="user")

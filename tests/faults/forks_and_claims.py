@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from faults.power_cuts import at_once
+from sojourn.core.ledger_record import LedgerRecord, first_record
 from sojourn.core.mask import Mask
-from sojourn.core.tenure import LedgerRecord, first_record
 from sojourn.drive.claim import Workplace, claim_capsule
 from sojourn.drive.create import new_capsule
 from sojourn.drive.fork import Home, fork_capsule
@@ -30,6 +30,7 @@ from sojourn.format.verify import verify
 from sojourn.ids import CapsuleId
 from sojourn.keys.machine import FileMachineKey
 from sojourn.queues.sqlite import SqliteQueue
+from sojourn.store.arriving import FolderLanding
 from sojourn.store.create import create_capsule
 from sojourn.store.durable import Durable
 from sojourn.store.folder import FolderStore
@@ -38,6 +39,7 @@ from sojourn.store.ledger import FileLedger
 from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
 from sojourn.store.merging import FolderMerger
+from sojourn.store.release import FileRelease
 from sojourn.store.rewriting import FolderRewriter
 from sojourn.store.system import OsClock, OsRandomness
 from sojourn.store.workspace import FolderWorkspace
@@ -126,6 +128,14 @@ def ports(disk: RecordingDisk, state: str, boot: str = BOOTS[1]) -> Ports:
         lock=FileLock(f"{state}/locks", command="test", clock=OsClock(), disk=disk, boot=boot),
         inbox=FolderInbox(f"{state}/inbox", disk=disk),
         queue=SqliteQueue(":memory:", clock=OsClock()),
+        landing=FolderLanding(
+            arriving=f"{state}/arriving",
+            cache=f"{state}/cache/sha256",
+            capsules=f"{state}/capsules",
+            workspaces=f"{state}/workspaces",
+            disk=disk,
+        ),
+        release=FileRelease(f"{state}/releases", boot=boot, disk=disk),
         key=FileMachineKey(state, files=Durable(disk), host="h"),
         maker=FolderMaker(disk, is_alive=lambda _: False),
         clock=OsClock(),

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sojourn.core.tenure import LedgerRecord, LedgerTip, first_record
+from sojourn.core.ledger_record import LedgerRecord, LedgerTip, first_record
 from sojourn.format import layout
 from sojourn.ids import BlobId, CapsuleId, Epoch, EventId, Incarnation, RequestId
 from sojourn.keys.machine import FileMachineKey

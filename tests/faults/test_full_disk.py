@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sojourn.core.tenure import first_record
+from sojourn.core.ledger_record import first_record
 from sojourn.errors import StorageError
 from sojourn.format import layout
 from sojourn.ids import BlobId, CapsuleId, Epoch, Incarnation, RequestId

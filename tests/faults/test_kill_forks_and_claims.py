@@ -10,7 +10,7 @@ import pytest
 
 from faults.test_kill_anywhere import KILLED, STRACE, calls_of, traced
 from sojourn import Machine
-from sojourn.core.tenure import LedgerRecord
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.format.capsule_kinds import Claimed, Forked, Restored
 
 SYSCALLS = (

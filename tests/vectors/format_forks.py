@@ -26,6 +26,48 @@ def fork() -> tuple[Capsule, Chain]:
     return capsule, at
 
 
+def activated(capsule: Capsule, of: str, goes_on: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "capsule": of,
+        "continues": goes_on,
+        "heads": capsule.heads(),
+        "move": digest("move")[:32],
+        "source": capsule.chains[0].machine,
+        **fields,
+    }
+
+
+@scenario()
+def moved_in_the_middle_of_a_turn() -> Capsule:
+    """The chain of a move goes on with the open turn, at an epoch above."""
+    capsule, _ = born()
+    b = chain("b", 2)
+    more = {"label": "big box", "left_out": ["socket"], "left_out_count": 1}
+    capsule.add("activated", activated(capsule, capsule.ids[0], capsule.ids[-1], **more), b)
+    capsule.add("turn_taken", taken("t", capsule.heads()), b)
+    capsule.seal(capsule=capsule.ids[0], epoch=2)
+    return capsule
+
+
+@scenario(log("identity_unknown", 4))
+def moved_without_its_identity() -> Capsule:
+    """What arrived is a capsule that the log begins."""
+    capsule, _ = born()
+    of = digest("stranger")
+    capsule.add("activated", activated(capsule, of, capsule.ids[-1]), chain("b", 2))
+    return capsule
+
+
+@scenario(log("identity_second", 5))
+def moved_within_a_chain() -> Capsule:
+    """A move begins a chain."""
+    capsule, _ = born()
+    b = chain("b", 2)
+    capsule.add("activated", activated(capsule, capsule.ids[0], capsule.ids[-1]), b)
+    capsule.add("activated", activated(capsule, capsule.ids[0], capsule.ids[-1]), b)
+    return capsule
+
+
 @scenario()
 def fork_of_a_capsule() -> Capsule:
     """A fork keeps its parent's lines and is named by its own first event."""

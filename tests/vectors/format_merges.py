@@ -9,7 +9,7 @@ from typing import Any
 from format_bodies import born, ended, memory, said, taken
 from format_builder import NOTES, Capsule, Chain, chain, digest, log, pieces, scenario
 
-NEVER = ("created", "forked", "claimed", "sealed", "redacted", "repaired") + (
+NEVER = ("created", "forked", "claimed", "activated", "sealed", "redacted", "repaired") + (
     "turn_taken",
     "turn_paused",
     "model_intent",

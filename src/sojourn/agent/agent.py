@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -325,6 +326,7 @@ class Agent:
             rules={name: tool.spec.replay for name, tool in self._tools.items()},
             max_model_calls=max_model_calls or MAX_MODEL_CALLS,
             before_end=self.workspace.keeper.at_turn_end,
+            release=ports.release,
         )
         if self._pausing:
             self._runner.pause()
@@ -333,12 +335,15 @@ class Agent:
         try:
             rest = await self._runner.run(person=person, decision=decision)
         finally:
+            released = self._runner.released
             self._runner = None
             self._pausing = self._leaving = False
         await self._hold.refresh()
         if rest.reason != "left":
             self._machine.rested(self.place)
-        return self._report(rest, tally)
+        report = self._report(rest, tally)
+        moved = released and rest.reason == "left"
+        return replace(report, reason="released") if moved else report
 
     async def _recall(self, question: str, most: int) -> Sequence[Recalled]:
         """Look in the log, for the tool of that name; set up when it is first called."""

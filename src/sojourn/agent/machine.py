@@ -31,14 +31,14 @@ from sojourn.agent.report import Accepted
 from sojourn.agent.scripts import located, remember, written_name
 from sojourn.agent.sending import accept
 from sojourn.agent.words import SYSTEM_PROMPT
-from sojourn.agent.workspace import workspace_in
+from sojourn.agent.workspace import landing_in, workspace_in
+from sojourn.core.ledger_record import first_record
 from sojourn.core.mask import Mask, secret_values
-from sojourn.core.tenure import first_record
 from sojourn.drive.create import new_capsule
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import hold_capsule
-from sojourn.drive.worker import Taken, Worker
+from sojourn.drive.receiving import MoveReceiver
 from sojourn.errors import CallError, SojournError, UsageError
 from sojourn.format.event import Configured
 from sojourn.format.failures import Finding, finding
@@ -48,7 +48,7 @@ from sojourn.keys.machine import FileMachineKey
 from sojourn.ports import Job, Message, Model, Sandbox, Tool
 from sojourn.queues.sqlite import SqliteQueue
 from sojourn.store.create import create_capsule
-from sojourn.store.disk import OsDisk
+from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import Durable
 from sojourn.store.files import FolderFiles
 from sojourn.store.folder import FolderStore
@@ -58,6 +58,7 @@ from sojourn.store.lock import FileLock
 from sojourn.store.making import FolderMaker
 from sojourn.store.merging import FolderMerger
 from sojourn.store.mounts import network_type
+from sojourn.store.release import FileRelease
 from sojourn.store.rewriting import FolderRewriter
 from sojourn.store.state import StateFolder, state_root
 from sojourn.store.system import OsClock, OsRandomness, boot_id, host_digest
@@ -68,10 +69,14 @@ MODEL_VARIABLE = "SOJOURN_MODEL"
 class Machine:
     """One install that can hold capsules; making it touches nothing on disk.
 
-    `environment` gives state folder, keys and the default model (default: the process's own).
+    `environment` gives state folder, keys and the default model (default: the process's own);
+    `disk` is the file system below everything that must be durable (default: the real one).
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, environment: Mapping[str, str] | None = None, *, disk: Disk | None = None
+    ) -> None:
+        self._disk = disk or OsDisk()
         self.environment = dict(os.environ if environment is None else environment)
         home = os.path.expanduser("~")
         root = state_root(self.environment, home, os.getcwd())
@@ -91,12 +96,14 @@ class Machine:
     @cached_property
     def ports(self) -> Ports:
         """The machine's ports; the state folder is made when something is first written."""
-        disk, clock, host = OsDisk(), OsClock(), host_digest()
+        disk, clock, host = self._disk, OsClock(), host_digest()
         return Ports(
             ledger=FileLedger(self.state.ledger, disk=disk, host=host),
             lock=FileLock(self.state.locks, command=_command(), clock=clock, disk=disk),
             inbox=FolderInbox(self.state.inbox, disk=disk),
             queue=self._queue,
+            landing=landing_in(self.state, disk),
+            release=FileRelease(self.state.releases, boot=boot_id(), disk=disk),
             key=FileMachineKey(self.state.root, files=Durable(disk), host=host),
             maker=FolderMaker(disk),
             clock=clock,
@@ -106,7 +113,7 @@ class Machine:
             merger_at=lambda folder, other: FolderMerger(folder, other, disk=disk),
             rewriter_at=lambda folder: FolderRewriter(folder, disk=disk),
             sandbox_for=self._sandbox,
-            workspace_at=partial(workspace_in, self.state),
+            workspace_at=partial(workspace_in, self.state, disk=disk),
             network_at=network_type,
             is_other_folder=is_other_folder,
             mask=Mask(secret_values(self.environment)),
@@ -333,6 +340,15 @@ class Machine:
             yield finding("path_unsafe", path, None, "it is not a regular file")
         yield from verify(files, known=known, same_boot=same_boot)
 
+    def receiver(self, boot: str) -> MoveReceiver:
+        """What answers other machines that move a capsule here; `boot` is new at each start.
+
+        `boot_up` of it is awaited before its first answer.
+        """
+        from sojourn.agent.moves import receiver
+
+        return receiver(self, boot)
+
     def jobs(self) -> tuple[Job, ...]:
         """The queue's jobs, rebuilt first from ledger and inboxes."""
         self._rebuild_queue()
@@ -348,43 +364,19 @@ class Machine:
         places: Sequence[Place] = (),
     ) -> int:
         """Run turns whose worker is gone, until idle or `stop` (`watch`); returns their number."""
+        from sojourn.agent.working import work
+
         self._rebuild_queue()
-        only = {place.capsule for place in places}
-
-        async def take(job: Job) -> Taken:
-            place = place_at(self.ports, job.folder)
-            async with self.hold(place, observer=observer_for(place)) as agent:
-                stopping = asyncio.ensure_future(stop.wait())
-                stopping.add_done_callback(lambda _: agent.leave() if stop.is_set() else None)
-                try:
-                    report = await agent.take()
-                finally:
-                    stopping.cancel()
-                if report.hint:
-                    agent.note(report.hint)
-            if report.reason == "left":
-                return "left"
-            return "took" if report.model_calls else "nothing"
-
-        worker = Worker(
-            ports=self.ports,
-            name=self.worker,
-            take=take,
-            failed=lambda job, error: failed(place_at(self.ports, job.folder), error),
-            wanted=lambda capsule: not only or capsule in only,
+        return await work(
+            self, watch=watch, observer_for=observer_for, stop=stop, failed=failed, places=places
         )
-        return await worker.run(watch=watch, stop=stop)
 
     def _rebuild_queue(self) -> None:
         """One job for each waiting capsule and, when the queue was lost, for each open turn."""
+        from sojourn.agent.working import rebuild_queue
+
         lost = self._queue_was_missing or bool(self._queue.set_aside)
-        queued = {job.capsule for job in self.ports.queue.jobs()}
-        for place in known_places(self.ports):
-            if not place.capsule or place.capsule in queued:
-                continue
-            waits = bool(self.ports.inbox.items(place.capsule))
-            if waits or (lost and self.look(place).state.turn is not None):
-                self.ports.queue.put(place.capsule, place.folder)
+        rebuild_queue(self, lost=lost)
         self._queue_was_missing = False
 
 

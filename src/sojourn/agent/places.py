@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sojourn.core.tenure import LedgerRecord
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.drive.machine import Ports
 from sojourn.drive.reading import read_manifest
 from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError

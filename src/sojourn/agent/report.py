@@ -40,7 +40,7 @@ class Report:
     `state` and `hint` say of a failed model call what things are like now and what to do next.
     """
 
-    reason: Literal["rest", "limit", "paused", "left", "decision", "model", "idle"]
+    reason: Literal["rest", "limit", "paused", "left", "released", "decision", "model", "idle"]
     text: str
     turn: TurnId | None
     model_calls: int
@@ -86,7 +86,7 @@ class Tally:
 
 def reason_of(
     rest: Rest, tally: Tally, state: TurnState
-) -> Literal["rest", "limit", "paused", "left", "decision", "model", "idle"]:
+) -> Literal["rest", "limit", "paused", "left", "released", "decision", "model", "idle"]:
     """The reason of a report, from where the machine rests and what the run wrote."""
     if rest.reason == "left":
         return "left"

@@ -21,7 +21,10 @@ def accept(ports: Ports, place: Place, message: Message, *, named: bool) -> Acce
 
     Raises: UsageError `request_reused` when the id is known with other content; StorageError.
     """
-    ports.queue.put(place.capsule, place.folder)
+    record = ports.ledger.load(place.capsule) if place.capsule else None
+    if record is None or record.state != "RETIRED":
+        # What waits for a capsule that moved away is sent on, and no turn is taken here.
+        ports.queue.put(place.capsule, place.folder)
     item = ports.inbox.put(place.capsule, message)
     already = item.waited
     if named and not already:

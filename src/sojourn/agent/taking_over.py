@@ -18,7 +18,8 @@ from sojourn.agent.places import (
     known_places,
     place_at,
 )
-from sojourn.core.tenure import LedgerRecord, MayLook
+from sojourn.core.ledger_record import LedgerRecord
+from sojourn.core.tenure import MayLook
 from sojourn.drive.claim import ClaimedCapsule, Risks, Workplace, claim_capsule, risks_of
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import refusal

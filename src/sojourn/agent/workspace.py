@@ -22,6 +22,8 @@ from sojourn.format.gone import Gone
 from sojourn.format.snapshot import EMPTY, Snapshot
 from sojourn.ids import CapsuleId, EventId
 from sojourn.ports_workspace import Plan, Progress, Stop, Workspace
+from sojourn.store.arriving import FolderLanding
+from sojourn.store.disk import Disk
 from sojourn.store.state import StateFolder
 
 
@@ -67,7 +69,20 @@ class LiveWorkspace:
         return self.keeper.list_at(snapshot)
 
 
-def workspace_in(state: StateFolder, capsule: CapsuleId, folder: str, workspace: str) -> Workspace:
+def landing_in(state: StateFolder, disk: Disk) -> FolderLanding:
+    """Where what other machines send is kept."""
+    return FolderLanding(
+        arriving=state.arriving,
+        cache=state.cache,
+        capsules=state.capsules,
+        workspaces=state.workspaces,
+        disk=disk,
+    )
+
+
+def workspace_in(
+    state: StateFolder, capsule: CapsuleId, folder: str, workspace: str, *, disk: Disk
+) -> Workspace:
     """The folder `workspace`, whose contents go to the capsule in `folder`.
 
     What readings find is kept for a capsule with an id.
@@ -75,7 +90,7 @@ def workspace_in(state: StateFolder, capsule: CapsuleId, folder: str, workspace:
     from sojourn.store.workspace import FolderWorkspace
 
     stats = state.stats(capsule) if capsule else ""
-    return FolderWorkspace(path=workspace, capsule=folder, stats=stats)
+    return FolderWorkspace(path=workspace, capsule=folder, stats=stats, disk=disk)
 
 
 def live_workspace(ports: Ports, place: Place, hold: Hold, observer: Observer) -> LiveWorkspace:

@@ -20,6 +20,13 @@ from sojourn.cli.shapes import (
 )
 from sojourn.cli.shapes_archive import ExportAnswer, ImportAnswer, SignAnswer, VerifyAnswer
 from sojourn.cli.shapes_carry import AdoptAnswer, ClaimAnswer, ExplainAnswer, ForkAnswer
+from sojourn.cli.shapes_link import (
+    PairAnswer,
+    RemoteAnswer,
+    RemoteList,
+    RemoteTest,
+    ServeAnswer,
+)
 from sojourn.cli.shapes_memory import (
     MemoryDiffAnswer,
     MemoryEditAnswer,
@@ -27,6 +34,7 @@ from sojourn.cli.shapes_memory import (
     MemoryShowAnswer,
 )
 from sojourn.cli.shapes_merge import DiffAnswer, GraphAnswer, MergeAnswer
+from sojourn.cli.shapes_move import DrainLine, MoveAnswer, MoveStatusAnswer
 from sojourn.cli.shapes_snapshot import (
     SnapshotDiff,
     SnapshotList,
@@ -57,14 +65,25 @@ ANSWERS: Final[dict[str, object]] = {
     "memory log": MemoryLogAnswer,
     "memory show": MemoryShowAnswer,
     "merge": MergeAnswer,
+    "pair": PairAnswer,
+    "drain": DrainLine,
+    "move": MoveAnswer,
+    "move abort": MoveStatusAnswer,
+    "move resume": MoveStatusAnswer,
+    "move status": MoveStatusAnswer,
     "ps": PsAnswer,
     "redact": RedactAnswer,
+    "remote add": RemoteAnswer,
+    "remote list": RemoteList,
+    "remote rm": RemoteAnswer,
+    "remote test": RemoteTest,
     "repair": RepairAnswer,
     "resume": RunLine,
     "run": RunLine,
     "search": SearchAnswer,
     "scan": ScanAnswer,
     "send": SendAnswer,
+    "serve": ServeAnswer,
     "show": ShowAnswer,
     "snapshot diff": SnapshotDiff,
     "snapshot list": SnapshotList,

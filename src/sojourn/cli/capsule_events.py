@@ -6,6 +6,7 @@ from sojourn.cli.clean import one_line
 from sojourn.cli.people import counted
 from sojourn.cli.voice import Painted
 from sojourn.format.capsule_kinds import (
+    Activated,
     CapsuleBody,
     Claimed,
     Forked,
@@ -25,6 +26,9 @@ def of_capsule(body: CapsuleBody) -> tuple[str | Painted, ...]:
         case Claimed():
             line = f"{body.how} by {one_line(body.by, 24)}"
             return (line, Painted("  forced", "alarm")) if body.forced else (line,)
+        case Activated():
+            label = f" as {one_line(body.label, 24)}" if body.label else ""
+            return (f"arrived{label} from machine {body.source[:8]}",)
         case Snapshotted():
             left = body.left_out_count
             line = counted(body.entries, "entry", "entries")

@@ -87,26 +87,9 @@ def held_shape(held_by: "HeldBy | None") -> "HeldShape | None":
 
 def standing_of(look: "Look") -> "Standing":
     """How the capsule stands, in one word: what a person would want to know first."""
-    from sojourn.core.tenure import MayLook
+    from sojourn.agent import standing
 
-    state = look.state
-    if look.damages:
-        return "damaged"
-    if look.held_by is not None:
-        return "held" if state.turn is None else "running"
-    if isinstance(look.admission, MayLook):
-        return "look_only"
-    if state.turn is None:
-        return "waiting" if state.unseen or look.waiting else "resting"
-    if state.question is not None or state.paused == "decision":
-        return "decision"
-    match state.paused:
-        case None:
-            return "interrupted"
-        case "model":
-            return "model_failed"
-        case _:
-            return "paused"
+    return standing.standing_of(look)
 
 
 def reason_of(look: "Look") -> "FaultShape | None":
@@ -122,6 +105,10 @@ def reason_of(look: "Look") -> "FaultShape | None":
 STANDINGS = {
     "running": ("good", "a process here runs its turn"),
     "held": ("good", "a process here holds it; no turn is open"),
+    "frozen": ("warn", "it is being moved to another machine; `move status` shows how far"),
+    "in_doubt": ("alarm", "a move is undecided: nobody runs it until the other machine answers"),
+    "moved_away": ("dim", "it was moved to another machine and runs there"),
+    "arriving": ("warn", "it is coming from another machine and not held here yet"),
     "look_only": ("warn", "it may be looked at and not run here; `status` says why"),
     "damaged": ("bad", "some of its bytes are not what was written; `verify` names them"),
     "decision": ("alarm", "a call may have happened, and a person must decide: `resume`"),

@@ -42,6 +42,27 @@ COMMANDS: Final[dict[str, Listed]] = {
         "sojourn.cli.adopt:command", "Go on after a lost, restored or copied state folder.", "Carry"
     ),
     "merge": Listed("sojourn.cli.merge:command", "Take in what another copy has.", "Carry"),
+    "serve": Listed("sojourn.cli.serve:command", "Let other machines reach this one.", "Machines"),
+    "pair": Listed(
+        "sojourn.cli.pair:command", "Introduce this machine and another one.", "Machines"
+    ),
+    "remote add": Listed("sojourn.cli.remote:add", "Give another machine a name.", "Machines"),
+    "remote list": Listed("sojourn.cli.remote:listing", "List the known machines.", "Machines"),
+    "remote rm": Listed("sojourn.cli.remote:remove", "Forget a machine.", "Machines"),
+    "remote test": Listed("sojourn.cli.remote:test", "Reach a machine, and time it.", "Machines"),
+    "move": Listed(
+        "sojourn.cli.move:command", "Move an agent, running or not, to another machine.", "Carry"
+    ),
+    "move status": Listed(
+        "sojourn.cli.move_status:status", "Show moves that are not over.", "Carry"
+    ),
+    "move resume": Listed(
+        "sojourn.cli.move_status:resume", "Ask again about moves that are not over.", "Carry"
+    ),
+    "move abort": Listed(
+        "sojourn.cli.move_status:abort", "Cancel a move that can still be cancelled.", "Carry"
+    ),
+    "drain": Listed("sojourn.cli.drain:command", "Move every agent off this machine.", "Carry"),
     "status": Listed("sojourn.cli.status:command", "Show how one capsule stands.", "Look"),
     "ps": Listed("sojourn.cli.ps:command", "List the capsules of this machine.", "Look"),
     "log": Listed("sojourn.cli.log:command", "Show what happened, event by event.", "Look"),
@@ -95,6 +116,7 @@ COMMANDS: Final[dict[str, Listed]] = {
 
 GROUPS: Final[dict[str, str]] = {
     "memory": "Read and edit the agent's notes, and see how they came about.",
+    "remote": "Name other machines, and see which are known here.",
     "snapshot": "Keep the workspace as it is, and put an earlier state back.",
 }
 """What each group of commands is for."""

@@ -177,7 +177,7 @@ def _when(look: "Look", name: str) -> str:
             return f"nothing is sent before a person decides:  sojourn status {name}"
         case "interrupted" | "paused" | "model_failed":
             return f"the turn is open: this goes out when it goes on:  sojourn resume {name}"
-        case "look_only" | "damaged":
+        case "frozen" | "in_doubt" | "moved_away" | "arriving" | "look_only" | "damaged":
             return f"nothing is sent from here:  sojourn status {name}"
         case _:
             assert_never(standing)

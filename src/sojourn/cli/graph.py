@@ -19,6 +19,7 @@ WORDS: Final = {
     "created": "created",
     "forked": "forked",
     "claimed": "claimed",
+    "activated": "arrived",
     "chain": "goes on",
     "second_side": "second side",
 }

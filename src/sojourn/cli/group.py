@@ -80,6 +80,10 @@ class LazyGroup(click.Group):
         Raises: click.NoSuchCommand with names that come near.
         """
         known = self.list_commands(ctx)
+        two = " ".join(args[:2])
+        if len(args) > 1 and args[0] in COMMANDS and two in COMMANDS:
+            # A command that takes arguments and has commands of two words beside it.
+            return two, self.get_command(ctx, two), args[2:]
         if args and args[0] not in known and not args[0].startswith("-"):
             raise click.NoSuchCommand(args[0], possibilities=known, ctx=ctx)
         return super().resolve_command(ctx, args)

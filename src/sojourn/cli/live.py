@@ -9,6 +9,7 @@ from sojourn.cli.people import took
 from sojourn.cli.shapes import EventLine, NoteLine
 from sojourn.cli.voice import Painted, Voice
 from sojourn.format.capsule_kinds import (
+    Activated,
     Claimed,
     Forked,
     Redacted,
@@ -196,6 +197,7 @@ class Live:
                 | Cut()
                 | Forked()
                 | Claimed()
+                | Activated()
                 | Snapshotted()
                 | Restored()
                 | Sealed()

@@ -12,6 +12,7 @@ import click
 from sojourn.cli.capsules import capsule_argument, find
 from sojourn.cli.group import Command
 from sojourn.cli.people import ago, clock_time
+from sojourn.cli.remotes import close_by, find_there, remote_option
 from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
 from sojourn.errors import UsageError
@@ -41,6 +42,7 @@ STYLES: Final = {
     examples=[
         "sojourn log research -n 20 --oneline",
         "sojourn log research -f",
+        "sojourn log research -f --remote box",
         "sojourn log research --kind tool --kind input",
         "sojourn log research --json | jq .event.kind",
     ],
@@ -58,6 +60,7 @@ STYLES: Final = {
     help="Only events of kind K, or of kinds that begin so; may be repeated.",
 )
 @click.option("--oneline", is_flag=True, help="One line an event.")
+@remote_option()
 @click.pass_obj
 def command(
     settings: Settings,
@@ -66,6 +69,7 @@ def command(
     follow: bool,
     kinds: tuple[str, ...],
     oneline: bool,
+    remote: str | None,
 ) -> int:
     """Show the events of CAPSULE, the oldest first.
 
@@ -73,9 +77,12 @@ def command(
     where it was set or changed.
     """
     check_kinds(kinds)
+    if remote is not None:
+        shown = _Shown(Voice(settings), "", kinds=kinds, oneline=oneline)
+        return _there(shown, remote, capsule, count=count, follow=follow)
     machine, place = find(capsule)
     look, voice = machine.look(place), Voice(settings)
-    shown, tail = _Shown(voice, look, kinds=kinds, oneline=oneline), look.tail()
+    shown, tail = _Shown(voice, place.capsule, kinds=kinds, oneline=oneline), look.tail()
     past = shown.fitting(tail.more() if follow else tail.all())
     for one in past if count is None else deque(past, maxlen=count):
         shown.show(one)
@@ -112,16 +119,21 @@ class _Shown:
     """Shows events of some kinds, or of all, in the form that was asked for."""
 
     def __init__(
-        self, voice: Voice, look: "Look", *, kinds: tuple[str, ...], oneline: bool
+        self, voice: Voice, capsule: str, *, kinds: tuple[str, ...], oneline: bool
     ) -> None:
-        from sojourn.cli.events import Calls
-
         self.seen = 0
         self._voice = voice
-        self._capsule = look.place.capsule
         self._kinds = kinds
         self._oneline = oneline
-        self._calls: Calls = Calls(look.place.capsule)
+        self.of(capsule)
+
+    def of(self, capsule: str) -> None:
+        """Show events of this capsule from here on."""
+        from sojourn.cli.events import Calls
+        from sojourn.ids import CapsuleId
+
+        self._capsule = capsule
+        self._calls: Calls = Calls(CapsuleId(capsule))
 
     def fitting(self, events: "Iterable[Numbered]") -> "Iterator[Numbered]":
         """Those of the wanted kinds; what calls ask for is remembered from all."""
@@ -130,6 +142,11 @@ class _Shown:
             self._calls.take(one.event)
             if not self._kinds or one.event.header.kind.startswith(self._kinds):
                 yield one
+
+    def all(self, events: "Iterable[Numbered]") -> None:
+        """Those of them that are wanted."""
+        for one in self.fitting(events):
+            self.show(one)
 
     def show(self, one: "Numbered") -> None:
         """One event."""
@@ -179,3 +196,39 @@ def _added(look: "Look", tail: "Tail", seen: int) -> "Iterator[Numbered]":
                 yield one
         length = now
         time.sleep(FOLLOW_SECONDS)
+
+
+def _there(
+    shown: _Shown, remote: str, capsule: str | None, *, count: int | None, follow: bool
+) -> int:
+    """The log of a capsule on another machine."""
+    import asyncio
+
+    try:
+        asyncio.run(_show_there(shown, remote, capsule, count=count, follow=follow))
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+async def _show_there(
+    shown: _Shown, remote: str, capsule: str | None, *, count: int | None, follow: bool
+) -> None:
+    from sojourn.agent import Machine
+    from sojourn.agent.far_log import FarLog
+    from sojourn.agent.links import open_peer
+
+    machine = Machine()
+    async with open_peer(machine, close_by(remote, machine)) as peer:
+        listed = await find_there(peer, capsule)
+        shown.of(listed.capsule)
+        far, past = FarLog(peer, listed.capsule), deque["Numbered"](maxlen=count)
+        async for one in far.more(follow=False):
+            past.extend(shown.fitting((one,)))
+        if not follow:
+            past.extend(shown.fitting(far.rest()))
+        for one in past:
+            shown.show(one)
+        while follow:
+            async for one in far.more(follow=True):
+                shown.all((one,))

@@ -13,6 +13,7 @@ from sojourn.cli.capsules import (
 )
 from sojourn.cli.group import Command
 from sojourn.cli.people import ago, counted, table
+from sojourn.cli.remotes import close_by, remote_option, row_shape
 from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
 
@@ -21,17 +22,27 @@ if TYPE_CHECKING:
     from sojourn.cli.shapes import ListedShape
 
 
-@click.command("ps", cls=Command, examples=["sojourn ps", "sojourn ps -a", "sojourn ps --json"])
+@click.command(
+    "ps",
+    cls=Command,
+    examples=["sojourn ps", "sojourn ps -a", "sojourn ps --remote box", "sojourn ps --json"],
+)
 @click.option("-a", "--all", "everything", is_flag=True, help="Those that rest, too.")
+@remote_option()
 @click.pass_obj
-def command(settings: Settings, everything: bool) -> None:
+def command(settings: Settings, everything: bool, remote: str | None) -> None:
     """List the capsules of this machine that run, wait or need somebody; with -a all of them."""
     from sojourn.agent import Machine
     from sojourn.cli.shapes import PsAnswer
 
     machine = Machine()
-    places = machine.places()
-    listed = [_listed(machine, place) for place in places]
+    names: dict[str, str] = {}
+    if remote is None:
+        places = machine.places()
+        listed = [_listed(machine, place) for place in places]
+        names = {place.folder: machine.reference(place, places) for place in places}
+    else:
+        listed = _listed_there(machine, remote)
     shown = [row for row in listed if everything or row.standing != "resting"]
     voice, resting = Voice(settings), len(listed) - len(shown)
     if settings.json:
@@ -39,12 +50,28 @@ def command(settings: Settings, everything: bool) -> None:
         return
     if shown:
         head = ("NAME", "STATE", "MODEL", "HELD BY", "EVENTS", "LAST EVENT", "WAITING")
-        names = {place.folder: machine.reference(place, places) for place in places}
-        table(voice.out, head, [_row(row, names[row.capsule.folder]) for row in shown])
+        named = [(row, names.get(row.capsule.folder, row.capsule.name)) for row in shown]
+        table(voice.out, head, [_row(row, name) for row, name in named])
+    more = "" if remote is None else f" --remote {remote}"
     if resting:
-        voice.talk(Painted(f"{counted(resting, 'capsule')} at rest: sojourn ps -a", "dim"))
-    elif not listed:
+        voice.talk(Painted(f"{counted(resting, 'capsule')} at rest: sojourn ps -a{more}", "dim"))
+    elif not listed and remote is None:
         voice.talk("no capsules here yet; make one with  sojourn init -n NAME")
+    elif not listed:
+        voice.talk("no capsules there")
+
+
+def _listed_there(machine: "Machine", remote: str) -> "list[ListedShape]":
+    """The rows of another machine, as it says them."""
+    import asyncio
+
+    from sojourn.agent.links import open_peer
+
+    async def ask() -> "list[ListedShape]":
+        async with open_peer(machine, close_by(remote, machine)) as peer:
+            return [row_shape(one) for one in (await peer.capsules()).capsules]
+
+    return asyncio.run(ask())
 
 
 def _listed(machine: "Machine", place: "Place") -> "ListedShape":

@@ -90,6 +90,7 @@ ENVIRONMENT_TEXT: Final = """\
 | variable | what it does |
 | --- | --- |
 | `SOJOURN_HOME` | the state folder (default `$XDG_STATE_HOME/sojourn`, `~/.local/state/sojourn`) |
+| `SOJOURN_SSH` | the program that stands for `ssh`, with its options |
 | `SOJOURN_MODEL` | the model of capsules that name none |
 | `NO_COLOR` | no colours, when set and not empty |
 

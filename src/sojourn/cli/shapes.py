@@ -14,6 +14,10 @@ SCHEMA: Final = "sojourn.cli/1"
 Standing: TypeAlias = Literal[
     "running",
     "held",
+    "frozen",
+    "in_doubt",
+    "moved_away",
+    "arriving",
     "look_only",
     "damaged",
     "decision",
@@ -217,7 +221,7 @@ class ReportLine(Answer, frozen=True, kw_only=True, tag_field="type", tag="repor
     """How a run ended; the last line of `run` and `resume`. `hint` says what to do next."""
 
     capsule: CapsuleShape
-    reason: Literal["rest", "limit", "paused", "left", "decision", "model", "idle"]
+    reason: Literal["rest", "limit", "paused", "left", "released", "decision", "model", "idle"]
     exit: int
     hint: str
     text: str

@@ -76,7 +76,7 @@ class ReasonShape(Shape, frozen=True, kw_only=True):
 class RecordShape(Shape, frozen=True, kw_only=True):
     """This machine's own record of a capsule; `floor` is the highest epoch that it knows of."""
 
-    state: Literal["NONE", "HOLDER", "SUSPECT"]
+    state: Literal["NONE", "HOLDER", "SUSPECT", "FROZEN", "IN_DOUBT", "RETIRED"]
     epoch: int
     floor: int
     folder: str

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from time import monotonic
 from typing import assert_never
 
@@ -21,7 +22,13 @@ from sojourn.cli.people import counted, took
 from sojourn.cli.settings import Settings
 from sojourn.cli.shapes import FaultShape, QuestionShape, ReportLine, UsageShape
 from sojourn.cli.voice import Painted, Voice
-from sojourn.errors import CallError, DecisionError, LimitError, SojournError
+from sojourn.errors import (
+    CallError,
+    DecisionError,
+    HeldElsewhereError,
+    LimitError,
+    SojournError,
+)
 from sojourn.format.event import Failure
 from sojourn.models.choose import keys_seen, ollama_answers
 
@@ -54,7 +61,7 @@ def take_turn(
     watching = observer_of(voice, machine, place, printed=printed)
     agents: list[Agent] = []
 
-    async def held() -> Report:
+    async def held(act: Act) -> Report:
         holding = machine.hold(
             place, model=model, ask=None if printed else asker(voice), observer=watching
         )
@@ -64,7 +71,7 @@ def take_turn(
                 return await act(agent)
 
     try:
-        report = asyncio.run(held())
+        report = asyncio.run(_until_over(voice, machine, place, held, act))
     except SojournError as error:
         accepted = any(agent.accepted is not None for agent in agents)
         said = _told_better(error, machine, place)
@@ -89,6 +96,29 @@ def take_turn(
     if not printed:
         _close(voice, report, machine.reference(place), watching, monotonic() - began)
     return code
+
+
+async def _until_over(
+    voice: Voice, machine: Machine, place: Place, held: Callable[[Act], Awaitable[Report]], act: Act
+) -> Report:
+    """Act, and go on with the turn when the agent was asked for and could not be moved after all.
+
+    A report with the reason `released` says in `hint` where the agent is, in `state` how sure.
+    """
+    from sojourn.agent.released import fate_of
+
+    while (report := await held(act)).reason == "released":
+        voice.talk(Painted("letting go: the agent is being moved to another machine", "warn"))
+        fate = await fate_of(machine, place)
+        if fate.what != "back":
+            return replace(report, state=fate.what, hint=fate.address)
+        voice.talk(Painted("it was not moved; the turn goes on here", "warn"))
+        act = _go_on
+    return report
+
+
+async def _go_on(agent: Agent) -> Report:
+    return await agent.resume()
 
 
 def _told_better(error: SojournError, machine: Machine, place: Place) -> SojournError:
@@ -139,6 +169,9 @@ def exit_of(report: Report) -> int:
             return DecisionError.exit_code
         case "model":
             return CallError.exit_code
+        case "released":
+            doubt = report.state == "in_doubt"
+            return DecisionError.exit_code if doubt else HeldElsewhereError.exit_code
         case _:
             assert_never(report.reason)
 
@@ -172,8 +205,29 @@ def failure_of(report: Report, name: str, *, sent: bool) -> SojournError | None:
             )
         case "decision":
             return undecided(report.question, name, sent=sent)
+        case "released":
+            return _gone(report, name, sent=sent)
         case _:
             assert_never(report.reason)
+
+
+def _gone(report: Report, name: str, *, sent: bool) -> SojournError:
+    """The error of a turn that goes on at another machine, or may do so."""
+    kept = KEPT * sent
+    if report.state == "in_doubt":
+        return SojournError(
+            f"the agent was being moved to {report.hint}, which has not said whether it has it",
+            code="in_doubt",
+            state=_joined("Nobody runs it until that is known; nothing is lost.", kept),
+            hint=f"Ask again:  sojourn move resume {name}",
+            exit_code=DecisionError.exit_code,
+        )
+    return HeldElsewhereError(
+        f"the agent moved to {report.hint or 'another machine'} while its turn ran",
+        code="moved_away",
+        state=_joined("The turn goes on there; nothing is lost.", kept),
+        hint=f"Watch it there:  sojourn log -f --remote {report.hint or 'MACHINE'} {name}",
+    )
 
 
 def undecided(question: Question | None, name: str, *, sent: bool) -> DecisionError:

@@ -1,6 +1,7 @@
 """`sojourn work`: take the turns that wait on this machine."""
 
 import asyncio
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 )
 @capsule_argument(many=True)
 @click.option("--watch", is_flag=True, help="Stay, and take turns as they come.")
+@click.option("--while-stdin", is_flag=True, hidden=True)
 @click.pass_obj
-def command(settings: Settings, capsules: tuple[str, ...], watch: bool) -> int:
+def command(settings: Settings, capsules: tuple[str, ...], watch: bool, while_stdin: bool) -> int:
     """Take turns whose worker died, and messages that wait, until nothing is left.
 
     With CAPSULEs only theirs. A turn that a person paused, or that waits for a decision, is left
@@ -34,10 +36,17 @@ def command(settings: Settings, capsules: tuple[str, ...], watch: bool) -> int:
 
     machine = Machine()
     places = [machine.find(name) for name in capsules]
-    return asyncio.run(_work(machine, places, settings, watch))
+    return asyncio.run(_work(machine, places, settings, watch=watch, while_stdin=while_stdin))
 
 
-async def _work(machine: "Machine", places: "list[Place]", settings: Settings, watch: bool) -> int:
+async def _work(
+    machine: "Machine",
+    places: "list[Place]",
+    settings: Settings,
+    *,
+    watch: bool,
+    while_stdin: bool,
+) -> int:
     from sojourn.cli.failure import of_error
     from sojourn.cli.interrupt import interruptible
     from sojourn.cli.live import Counting
@@ -64,6 +73,8 @@ async def _work(machine: "Machine", places: "list[Place]", settings: Settings, w
         if task is not None:
             task.cancel()
 
+    if while_stdin:
+        asyncio.get_running_loop().add_reader(0, _at_end, stop)
     watched = interruptible(voice, pause=stop.set, stop=end, leave=stop.set)
     with watched, suppress(asyncio.CancelledError):
         await machine.work(
@@ -78,3 +89,10 @@ async def _work(machine: "Machine", places: "list[Place]", settings: Settings, w
     if stop.is_set():
         return 130
     return failures[-1] if failures else 0
+
+
+def _at_end(stop: asyncio.Event) -> None:
+    """Leave the turns when stdin ends: whoever started this worker is gone."""
+    if not os.read(0, 4096):
+        stop.set()
+        asyncio.get_running_loop().remove_reader(0)

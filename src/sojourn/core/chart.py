@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from sojourn.core.strands import Strands
-from sojourn.format.capsule_kinds import Claimed, Forked
+from sojourn.format.capsule_kinds import Activated, Claimed, Forked
 from sojourn.format.event import (
     Created,
     Event,
@@ -115,7 +115,7 @@ class Chart:
                 second_side=header.prev is not None,
             )
         )
-        named = isinstance(event.body, Created | Forked | Claimed)
+        named = isinstance(event.body, Created | Forked | Claimed | Activated)
         kind = header.kind if named else "second_side" if header.prev is not None else "chain"
         self.rows.append(self._row(at, event, kind, over=over))
 

@@ -30,6 +30,21 @@ TWO_EDITS: Final = (
     "The working memory was edited in two places, neither knowing of the other. Both texts are "
     "kept in it. These are the earlier one and the later one:"
 )
+MOVED: Final = (
+    "You were moved to another machine. The files of your workspace came along; installed "
+    "programs, running processes and addresses of this machine may differ from before."
+)
+MOVED_TO: Final = (
+    "You were moved to another machine, {label}. The files of your workspace came along; installed "
+    "programs, running processes and addresses of this machine may differ from before."
+)
+MOVED_LACKS: Final = (
+    "What these earlier calls did to files may not have come along; look before you rely on a file:"
+)
+NOT_ALONG: Final = "These paths did not come along: {names}"
+UNKNOWN_CALLS: Final = (
+    "These calls were under way when you were moved. Nobody knows whether they were done:"
+)
 GONE: Final = "[The content of this {what} is gone: it was redacted, or lost.]"
 HAND_EDIT: Final = "The working memory was edited by hand. It now reads:"
 

@@ -1,9 +1,10 @@
 """What a workspace lacks that was put back to an earlier moment (docs/format.md#snapshots)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from sojourn.format.capsule_kinds import Restored, Snapshotted
+from sojourn.core.notices import MOVED, MOVED_LACKS, MOVED_TO, NOT_ALONG, UNKNOWN_CALLS
+from sojourn.format.capsule_kinds import Activated, Restored, Snapshotted
 from sojourn.format.event import Event, ToolIntent
 from sojourn.format.parts import CallPart, Text
 from sojourn.ids import CallKey, EventId
@@ -62,16 +63,41 @@ def missing_calls(events: Iterable[Event], snapshot: EventId | None) -> tuple[Ca
     return lacking.at(snapshot)
 
 
-def told(missing: int, calls: Sequence[CallPart]) -> str:
-    """What the model is told of a workspace that was put back; `calls` are those it knows of."""
-    if not missing:
+def told(body: Restored | Activated, part_of: Callable[[CallKey], CallPart | None]) -> str:
+    """What the model is told of a workspace that was put back, or of a move.
+
+    `part_of` gives a call as the model asked for it, None for one that it does not know.
+    """
+    if isinstance(body, Activated):
+        return _told_of_move(body, part_of)
+    if not body.missing:
         return f"{PUT_BACK} {NONE_LACKS}"
+    return "\n".join((f"{PUT_BACK} {LACKS}", *_listed(body.missing, part_of)))
+
+
+def _told_of_move(body: Activated, part_of: Callable[[CallKey], CallPart | None]) -> str:
+    lines = [MOVED_TO.format(label=body.label) if body.label else MOVED]
+    if body.left_out_count:
+        more = body.left_out_count - len(body.left_out[:MOST_NAMED])
+        names = ", ".join(body.left_out[:MOST_NAMED]) + (f" and {more} more" if more else "")
+        lines.append(NOT_ALONG.format(names=names))
+    if body.missing:
+        lines += [MOVED_LACKS, *_listed(body.missing, part_of)]
+    if body.unknown:
+        lines += [UNKNOWN_CALLS, *_listed(body.unknown, part_of)]
+    return "\n".join(lines)
+
+
+def _listed(keys: Sequence[CallKey], part_of: Callable[[CallKey], CallPart | None]) -> list[str]:
+    """The calls, the last ones by name, those before them by their number."""
+    missing = len(keys)
+    calls = [part for key in keys if (part := part_of(key)) is not None]
     shown = calls[-MOST_NAMED:]
     lines = [f"- {part.tool} {_short(part.args)}".rstrip() for part in shown]
     if missing > len(shown):
         more = missing - len(shown)
         lines.insert(0, f"- {more} earlier call{'' if more == 1 else 's'}")
-    return "\n".join((f"{PUT_BACK} {LACKS}", *lines))
+    return lines
 
 
 def _short(args: Text) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from sojourn.format.body import Head
-from sojourn.format.capsule_kinds import Claimed, Forked, Sealed
+from sojourn.format.capsule_kinds import Activated, Claimed, Forked, Sealed
 from sojourn.format.event import Created, Event, Header, ModelIntent, TurnTaken, Unknown
 from sojourn.ids import CapsuleId, EventId, Incarnation, MachineId, Seq
 
@@ -135,7 +135,7 @@ class Strands:
         match event.body:
             case Created() | Forked():
                 capsule = CapsuleId(event.id)
-            case Claimed():
+            case Claimed() | Activated():
                 capsule = event.body.capsule
             case _:
                 capsule = None if newest is None else self.capsules[newest]
@@ -178,7 +178,7 @@ def continued_by(event: Event) -> Head | None:
     None where it says nothing, or what is none of its heads.
     """
     body = event.body
-    if not isinstance(body, Claimed | Forked) or body.continues is None:
+    if not isinstance(body, Claimed | Forked | Activated) or body.continues is None:
         return None
     return next((head for head in body.heads if head.id == body.continues), None)
 
@@ -186,5 +186,6 @@ def continued_by(event: Event) -> Head | None:
 def heads_of(event: Event) -> tuple[Head, ...]:
     """What an event names of other chains."""
     body = event.body
-    headed = isinstance(body, TurnTaken | ModelIntent | Forked | Claimed | Sealed | Unknown)
-    return body.heads if headed else ()
+    if isinstance(body, Forked | Claimed | Activated | Sealed):
+        return body.heads
+    return body.heads if isinstance(body, TurnTaken | ModelIntent | Unknown) else ()

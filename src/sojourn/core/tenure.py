@@ -11,12 +11,10 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from sojourn.core.seals import SealSeen
+from sojourn.core.ledger_record import LedgerRecord, PendingClaim
+from sojourn.core.migration_records import Moves
 from sojourn.errors import LimitError
 from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation
-
-LedgerState: TypeAlias = Literal["NONE", "HOLDER", "SUSPECT"]
-"""Only HOLDER may append; SUSPECT is left by a person's command alone."""
 
 LookCode: TypeAlias = Literal[
     "format_newer",
@@ -24,6 +22,10 @@ LookCode: TypeAlias = Literal[
     "ledger_unsupported",
     "not_held_here",
     "ledger_copied",
+    "in_doubt",
+    "frozen",
+    "moved_away",
+    "arriving",
     "suspect",
     "newer_epoch",
     "copied",
@@ -40,6 +42,8 @@ CLAIMABLE: Final[frozenset[LookCode]] = frozenset(
         "ledger_damaged",
         "not_held_here",
         "ledger_copied",
+        "moved_away",
+        "arriving",
         "suspect",
         "newer_epoch",
         "rolled_back",
@@ -54,81 +58,14 @@ FORCED_STEP: Final = 1000
 
 MAX_EPOCH: Final = 2**53 - 1
 
+_NOT_RUN: Final = frozenset(("FROZEN", "IN_DOUBT", "RETIRED"))
+"""States of a move, which a newer epoch must not hide."""
+
 LOOKING: Final = "Looking at it is fine."
 GONE: Final = "If that machine is gone for good, `sojourn claim` makes this one the holder."
 BOTH: Final = (
     "`sojourn claim` keeps both sides and goes on; `sojourn fork --at EVENT` goes on from before."
 )
-
-
-class LedgerTip(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the log ended when the ledger last looked: length in bytes, last event, manifest.
-
-    `manifest` is the sha256 of manifest.json at that moment. The log may be longer, never shorter.
-    """
-
-    length: int = 0
-    last: EventId | None = None
-    manifest: str | None = None
-
-
-class PendingClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """What the `claimed` event says that the next opening appends, unless it is in the log.
-
-    `restore`: the workspace is then filled from the last snapshot (docs/protocol.md#claim).
-    """
-
-    how: Literal["adopt", "claim"]
-    by: str
-    forced: bool = False
-    reason: str = ""
-    restore: bool = False
-
-
-class LedgerRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a machine knows of its tenure of one capsule (docs/protocol.md#ledger).
-
-    `floor` is the highest epoch ever held or heard of and never falls. `folder` is where the live
-    capsule lies and `workspace` where the agent works, absolute and resolved. `reason` says why
-    the state is SUSPECT. `claim` is set while a claim is not finished.
-    """
-
-    capsule: CapsuleId
-    incarnation: Incarnation
-    state: LedgerState
-    epoch: Epoch
-    floor: Epoch
-    folder: str
-    workspace: str
-    tip: LedgerTip = LedgerTip()
-    reason: str = ""
-    claim: PendingClaim | None = None
-    seal: SealSeen | msgspec.UnsetType = msgspec.UNSET
-
-    @property
-    def sealed(self) -> SealSeen:
-        """The newest seal that is known here."""
-        return SealSeen() if isinstance(self.seal, msgspec.UnsetType) else self.seal
-
-
-def first_record(
-    *,
-    capsule: CapsuleId,
-    incarnation: Incarnation,
-    folder: str,
-    workspace: str,
-    epoch: Epoch = Epoch(1),  # noqa: B008 - a number, never changed
-) -> LedgerRecord:
-    """The record of a capsule that is about to be made here; it is saved before the capsule."""
-    return LedgerRecord(
-        capsule=capsule,
-        incarnation=incarnation,
-        state="HOLDER",
-        epoch=epoch,
-        floor=epoch,
-        folder=folder,
-        workspace=workspace,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +164,16 @@ def claimed_record(
         workspace=workspace,
         claim=claim,
         seal=msgspec.UNSET if record is None else record.seal,
+        moves=msgspec.UNSET if record is None else _moves_after_claim(record),
     )
+
+
+def _moves_after_claim(record: LedgerRecord) -> Moves | msgspec.UnsetType:
+    """What was promised to others stays; what was arriving never will, and nothing went away."""
+    known = record.travels
+    if known is None:
+        return msgspec.UNSET
+    return msgspec.structs.replace(known, slot=None, went=None, arrived=None)
 
 
 def reasons(evidence: Evidence) -> Iterator[MayLook]:
@@ -249,11 +195,13 @@ def reasons(evidence: Evidence) -> Iterator[MayLook]:
 def _remembered(evidence: Evidence) -> LedgerRecord | None:
     """A newer epoch is written down, since a rolled-back folder would hide it again."""
     record = evidence.record
-    if record is None or record.capsule != evidence.capsule or record.reason == "ledger_copied":
+    if record is None or record.capsule != evidence.capsule or record.copied:
         return None
+    floor = Epoch(max(record.floor, evidence.highest_epoch))
+    if record.state in _NOT_RUN:
+        return None if floor == record.floor else msgspec.structs.replace(record, floor=floor)
     if evidence.highest_epoch <= max(record.epoch, record.floor if record.reason else 0):
         return None
-    floor = max(record.floor, evidence.highest_epoch)
     return msgspec.structs.replace(record, state="SUSPECT", floor=floor, reason="newer_epoch")
 
 
@@ -270,8 +218,10 @@ def _of_ledger(evidence: Evidence) -> Iterator[MayLook]:
     record = evidence.record
     if evidence.ledger_failure is not None:
         yield _unreadable(evidence.ledger_failure)
-    elif record is None or record.state == "NONE" or record.capsule != evidence.capsule:
+    elif record is None or record.capsule != evidence.capsule:
         yield _not_held(evidence)
+    elif record.state == "NONE":
+        yield _moving(record) or _not_held(evidence)
     else:
         yield from _of_record(evidence, record)
 
@@ -279,6 +229,9 @@ def _of_ledger(evidence: Evidence) -> Iterator[MayLook]:
 def _of_record(evidence: Evidence, record: LedgerRecord) -> Iterator[MayLook]:
     if record.state == "SUSPECT":
         yield _suspected(record)
+    moving = _moving(record)
+    if moving is not None:
+        yield moving
     if evidence.highest_epoch > record.epoch:
         yield MayLook(
             code="newer_epoch",
@@ -297,7 +250,8 @@ def _of_record(evidence: Evidence, record: LedgerRecord) -> Iterator[MayLook]:
         )
     tip = record.tip
     at_tip = None if tip.length == 0 else evidence.at_tip
-    lost = not evidence.begun and record.claim is None
+    arrived = record.travels is not None and record.travels.arrived is not None
+    lost = not evidence.begun and record.claim is None and not arrived
     if evidence.damage is None and (evidence.length < tip.length or at_tip != tip.last or lost):
         yield _rolled_back(evidence, record)
 
@@ -367,8 +321,44 @@ def _not_held(evidence: Evidence) -> MayLook:
     return MayLook(code="not_held_here", message=message, hint=hint)
 
 
+def _moving(record: LedgerRecord) -> MayLook | None:
+    """What a move says against running; also of a copied record, which hides the state it had."""
+    state, outgoing, moves = record.state, record.outgoing, record.travels
+    if state == "IN_DOUBT" or (outgoing is not None and outgoing.ticket is not None):
+        return MayLook(
+            code="in_doubt",
+            message="The capsule is frozen here: whether the machine it was being moved to has it "
+            "is not known yet.",
+            hint=f"{LOOKING} It settles itself once that machine answers; `sojourn move resume` "
+            "asks it now, and says what a person can decide.",
+        )
+    if state == "FROZEN" or outgoing is not None:
+        return MayLook(
+            code="frozen",
+            message="The capsule is frozen here: it is being moved to another machine.",
+            hint=f"{LOOKING} `sojourn move status` shows the move, and `sojourn move abort` ends "
+            "it: the agent then goes on here.",
+        )
+    if state != "HOLDER" and record.slot is not None:
+        return MayLook(
+            code="arriving",
+            message="The capsule is arriving here from another machine, and is not held here yet.",
+            hint=f"{LOOKING} `sojourn move status` shows the move. If the other machine is gone "
+            "for good, `sojourn claim` makes this one the holder.",
+        )
+    went = None if moves is None else moves.went
+    if state == "RETIRED" or went is not None:
+        where = "another machine" if went is None else went.address or went.target[:8]
+        return MayLook(
+            code="moved_away",
+            message=f"The capsule was moved to {where}.",
+            hint=f"{LOOKING} Run it there, or move it back from there. {GONE}",
+        )
+    return None
+
+
 def _suspected(record: LedgerRecord) -> MayLook:
-    if record.reason == "ledger_copied":
+    if record.copied:
         return MayLook(
             code="ledger_copied",
             message="This machine's record of the capsule was copied or restored, so it may be "

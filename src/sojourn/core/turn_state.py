@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from sojourn.format.capsule_kinds import Claimed, Forked
+from sojourn.format.capsule_kinds import Activated, Claimed, Forked
 from sojourn.format.event import (
     Created,
     Event,
@@ -108,7 +108,7 @@ def evolve(state: TurnState, event: Event) -> TurnState:
             )
         case Created() | Forked():
             return replace(state, last=last, capsule=CapsuleId(last))
-        case Claimed():
+        case Claimed() | Activated():
             return replace(state, last=last, capsule=body.capsule)
         case Input():
             return replace(state, last=last, unseen=(*state.unseen, last))

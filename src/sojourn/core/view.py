@@ -15,7 +15,7 @@ from sojourn.core.notices import GONE, HAND_EDIT, SETTLED, TWO_EDITS, UNSYNCED, 
 from sojourn.core.restored import told
 from sojourn.core.strands import ChainKey, Strands
 from sojourn.errors import NotFoundError
-from sojourn.format.capsule_kinds import Restored
+from sojourn.format.capsule_kinds import Activated, Restored
 from sojourn.format.event import (
     CallStatus,
     Configured,
@@ -178,9 +178,9 @@ class Transcript:
                 self._settled(event.id, body)
             case Memory():
                 self._remembered(event.id, body)
-            case Restored():
-                calls = [call.part for key in body.missing if (call := self._call(key))]
-                notice = Notice(event=event.id, text=told(len(body.missing), calls))
+            case Restored() | Activated():
+                text = told(body, lambda key: call.part if (call := self._call(key)) else None)
+                notice = Notice(event=event.id, text=text)
                 # A fork of a fork, or a claim of one, says again what nothing has changed since.
                 last, by = self._blocks.last()
                 known = last is not None and self.strands.knows_all(at, by)

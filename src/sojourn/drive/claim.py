@@ -8,16 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from sojourn.core.tenure import (
-    CLAIMABLE,
-    Evidence,
-    LedgerRecord,
-    MayLook,
-    PendingClaim,
-    admit,
-    claimed_record,
-    reasons,
-)
+from sojourn.core.ledger_record import LedgerRecord, PendingClaim
+from sojourn.core.tenure import CLAIMABLE, Evidence, MayLook, admit, claimed_record, reasons
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.opening import examine, opened, refusal

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sojourn.core.tenure import first_record
+from sojourn.core.ledger_record import first_record
 from sojourn.drive.machine import Ports
 from sojourn.format import environment, index, layout, manifest, snapshot, upgrade
 from sojourn.format.blob import ref

@@ -29,7 +29,7 @@ Content: TypeAlias = tuple[str, int, Iterable[bytes]]
 class Contents(Protocol):
     """A capsule's folder, to be read in pieces."""
 
-    def blobs(self) -> Iterable[str]: ...
+    def blob_sizes(self) -> Mapping[str, int]: ...
 
     def size(self, path: str) -> int | None: ...
 
@@ -246,12 +246,11 @@ def _blobs(files: Contents, survey: _Survey, *, without_workspace: bool) -> dict
     """Name and size of every blob that the archive holds."""
     left_out = survey.workspace - survey.named if without_workspace else set[BlobId]()
     left_out = left_out | survey.gone.redacted
-    found: dict[str, int] = {}
-    for name in files.blobs():
-        if not layout.is_blob_name(name) or BlobId(name) in left_out:
-            continue
-        found[name] = files.size(layout.blob_path(BlobId(name))) or 0
-    return found
+    return {
+        name: size
+        for name, size in files.blob_sizes().items()
+        if layout.is_blob_name(name) and BlobId(name) not in left_out
+    }
 
 
 def _made(live: manifest.Manifest, event: Event, body: Sealed, blobs: dict[str, int]) -> Seal:

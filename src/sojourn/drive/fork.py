@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
+from sojourn.core.ledger_record import LedgerRecord, LedgerTip, first_record
 from sojourn.core.parting import set_aside
-from sojourn.core.tenure import LedgerRecord, LedgerTip, first_record
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.parent import Parent, read_parent

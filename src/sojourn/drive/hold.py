@@ -11,8 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from sojourn.core.ledger_record import LedgerRecord, LedgerTip
 from sojourn.core.mask import Mask
-from sojourn.core.tenure import LedgerRecord, LedgerTip
 from sojourn.core.turn_state import TurnState, evolve
 from sojourn.core.view import Prompt, Transcript
 from sojourn.drive.machine import Ports
@@ -278,10 +278,10 @@ class Hold:
             tip = LedgerTip(
                 length=self._tip.length, last=self._tip.last, manifest=sha256(data).hexdigest()
             )
-            if self._record.tip != tip or self._record.claim is not None:
-                # What a claim had to append is in the log, and so the claim is finished.
-                self._record = msgspec.structs.replace(self._record, tip=tip, claim=None)
-                self._ports.ledger.save(self._record)
+            settled = _settled(self._record, tip)
+            if self._record != settled:
+                self._record = settled
+                self._ports.ledger.save(settled)
         except SojournError as error:
             self._dropped = error
             raise
@@ -369,6 +369,14 @@ class Hold:
                 state="" if self._dropped is None else self._dropped.message,
                 hint="Open the capsule again; what is on disk is the truth.",
             )
+
+
+def _settled(record: LedgerRecord, tip: LedgerTip) -> LedgerRecord:
+    """The record once all that a claim or an arrival had to append is in the log."""
+    known = record.travels
+    if known is not None and known.arrived is not None:
+        record = msgspec.structs.replace(record, moves=msgspec.structs.replace(known, arrived=None))
+    return msgspec.structs.replace(record, tip=tip, claim=None)
 
 
 def _edited_text(data: bytes) -> str | None:

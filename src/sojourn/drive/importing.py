@@ -10,12 +10,11 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.core.seals import SealSeen
-from sojourn.core.tenure import LedgerRecord
 from sojourn.drive.reading import Folded, fold_capsule, items_of
 from sojourn.errors import FormatError
 from sojourn.format import environment, layout, snapshot
-from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.event import Event
 from sojourn.format.manifest import Manifest, Seal
 from sojourn.format.signature import Signed
@@ -75,7 +74,7 @@ def arrived(store: Store) -> Arrived:
         raise FormatError("the archive does not hold a sealed capsule", code="archive_live")
     survey = _surveyed(store)
     listing = store.read_file(layout.SNAPSHOT) or b""
-    _check_projections(store, folded, survey, listing)
+    check_projections(store, folded)
     entries = snapshot.load(listing).entries
     return Arrived(
         manifest=found,
@@ -135,7 +134,8 @@ def record_after(
 ) -> LedgerRecord:
     """What the ledger remembers after the import: the capsule lies here and is not held.
 
-    A record that holds the capsule goes on doing so, unless something speaks against the archive.
+    A record that holds the capsule goes on doing so, unless something speaks against the archive;
+    what a move left in it stays.
     """
     epoch = found.epoch
     if before is None:
@@ -149,6 +149,8 @@ def record_after(
             workspace=workspace,
         )
     after = msgspec.structs.replace(before, folder=folder, floor=Epoch(max(before.floor, epoch)))
+    if after.state in ("FROZEN", "IN_DOUBT", "RETIRED"):
+        return after
     if doubtful:
         return msgspec.structs.replace(after, state="SUSPECT", reason=next(iter(doubtful)))
     seen = SealSeen(
@@ -162,7 +164,6 @@ def record_after(
 
 @dataclass(slots=True)
 class _Survey:
-    snapshot: str | None = None
     machines: set[MachineId] = field(default_factory=set[MachineId])
     first_time: str | None = None
 
@@ -176,8 +177,6 @@ def _surveyed(store: Store) -> _Survey:
     for event in _events(store):
         survey.machines.add(event.header.machine)
         survey.first_time = survey.first_time or event.header.time
-        if isinstance(event.body, Snapshotted):
-            survey.snapshot = event.body.result
     return survey
 
 
@@ -191,12 +190,15 @@ def _holds(store: Store, wanted: set[EventId]) -> bool:
     return not left
 
 
-def _check_projections(store: Store, folded: Folded, survey: _Survey, listing: bytes) -> None:
-    """Guard: memory, snapshot and environment are what the log gives, so no copy is believed."""
+def check_projections(store: Store, folded: Folded) -> None:
+    """Guard: memory, snapshot and environment are what the log gives, so no copy is believed.
+
+    Raises: FormatError `projection_differs`.
+    """
     if compare(folded.memory, store.read_file(layout.WORKING_MEMORY) or b"") != "equal":
         raise _differs(layout.WORKING_MEMORY)
-    wanted = survey.snapshot or sha256(snapshot.encode(snapshot.EMPTY)).hexdigest()
-    if sha256(listing).hexdigest() != wanted:
+    listing = store.read_file(layout.SNAPSHOT) or b""
+    if sha256(listing).hexdigest() != folded.snapshots.result:
         raise _differs(layout.SNAPSHOT)
     if folded.environment is None:
         return

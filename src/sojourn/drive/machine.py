@@ -18,6 +18,7 @@ from sojourn.ports import (
     Store,
     WallClock,
 )
+from sojourn.ports_move import Landing, Release
 from sojourn.ports_workspace import Progress, Stop, Workspace
 
 
@@ -116,6 +117,8 @@ class Ports:
     lock: Lock
     inbox: Inbox
     queue: Queue
+    release: Release
+    landing: Landing
     key: MachineKey
     maker: Maker
     clock: WallClock

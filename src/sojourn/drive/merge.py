@@ -10,9 +10,9 @@ from hashlib import sha256
 
 import msgspec
 
+from sojourn.core.ledger_record import LedgerRecord, LedgerTip
 from sojourn.core.merge import check_origin, merge
 from sojourn.core.placed import place
-from sojourn.core.tenure import LedgerRecord, LedgerTip
 from sojourn.drive.compare import Comparison, compare
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Merger, Ports

@@ -3,7 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from sojourn.core.tenure import Evidence, LedgerRecord, MayLook, admit
+from sojourn.core.ledger_record import LedgerRecord
+from sojourn.core.migration import step
+from sojourn.core.migration_values import Here, Woke
+from sojourn.core.tenure import Evidence, MayLook, admit
 from sojourn.drive import snapshots
 from sojourn.drive.begin import begin_tenure
 from sojourn.drive.environment import environment_files, read_environment
@@ -83,6 +86,30 @@ def examine(
     )
 
 
+def here_of(ports: Ports, capsule: CapsuleId, *, boot: str = "") -> Here:
+    """Where a step of a move is taken by this process, with fresh randomness."""
+    return Here(
+        machine=ports.key.machine(),
+        capsule=capsule,
+        boot=boot,
+        fresh=ports.randomness.token(16).hex(),
+    )
+
+
+def thaw(ports: Ports, capsule: CapsuleId) -> None:
+    """Under the capsule's lock: a move whose mover died before the point of no return is over.
+
+    The target is told later, by whoever asks about moves next. Raises: StorageError.
+    """
+    record, _ = ledger_record(ports, capsule, recover=False)
+    if record is None or record.state != "FROZEN":
+        return
+    record, _ = ledger_record(ports, capsule, recover=True)
+    ready = step(record, Woke(), here_of(ports, capsule))
+    if ready.record is not None and ready.record != record:
+        ports.ledger.save(ready.record)
+
+
 @asynccontextmanager
 async def hold_capsule(ports: Ports, folder: str, *, observer: Observer) -> AsyncGenerator[Hold]:
     """Hold the capsule in `folder`; on leaving, manifest and ledger are brought up to date.
@@ -93,6 +120,7 @@ async def hold_capsule(ports: Ports, folder: str, *, observer: Observer) -> Asyn
     store = ports.store_at(folder)
     capsule = read_manifest(store).capsule
     with ports.lock.acquire(capsule) as left:
+        thaw(ports, capsule)
         folded, evidence = examine(ports, store, folder, left=left, recover=True)
         admission = admit(evidence)
         if isinstance(admission, MayLook):
@@ -139,8 +167,11 @@ async def _recover(
     observer: Observer,
     progress: Progress | None,
 ) -> Hold:
-    if left is not None or record.claim is not None:
+    arrived = None if record.travels is None else record.travels.arrived
+    capsule, release = record.capsule, ports.release
+    if left is not None or record.claim is not None or release.died_reading(capsule):
         store.sweep()
+        release.end_reading(capsule)
     if folded.manifest is not None and folded.manifest.seal is not None:
         await unseal(store, folded.manifest)
         observer.note("the capsule was sealed; it is live again, without its signature and sums")
@@ -169,6 +200,8 @@ async def _recover(
     await _restore(store, folded, observer)
     await _hand_edits(hold, store, folded, observer)
     await _sent_edits(ports, hold)
+    if arrived is not None:
+        ports.landing.live(ports.landing.at(hold.capsule, arrived.move))
     ports.lock.settled(hold.capsule)
     return hold
 

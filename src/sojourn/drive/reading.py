@@ -8,8 +8,9 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sojourn.core.ledger_record import LedgerRecord
 from sojourn.core.strands import ChainKey
-from sojourn.core.tenure import Evidence, LedgerRecord
+from sojourn.core.tenure import Evidence
 from sojourn.core.turn_state import TurnState
 from sojourn.core.turn_states import TurnStates
 from sojourn.core.view import Transcript

@@ -98,6 +98,10 @@ class Remaining:
             return self.nothing()
         return self._remains(current, listed, absent(self._store, listed, gone))
 
+    def missing(self, snapshot: EventId | None) -> tuple[CallKey, ...]:
+        """The calls whose effects a workspace lacks that is as the snapshot says."""
+        return self._lacking.at(snapshot)
+
     def nothing(self) -> Remains:
         """What there is without any snapshot."""
         return self._remains(None, EMPTY, {})

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from sojourn.core.tenure import LedgerRecord, MayLook, reasons
+from sojourn.core.ledger_record import LedgerRecord
+from sojourn.core.tenure import MayLook, reasons
 from sojourn.drive.damage import (
     Aside,
     Gap,

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import msgspec
 
-from sojourn.core.tenure import LedgerRecord, LedgerTip
+from sojourn.core.ledger_record import LedgerRecord, LedgerTip
 from sojourn.drive.machine import Ports, Rewriter
 from sojourn.drive.reading import blob_or_none, read_manifest
 from sojourn.errors import FormatError

@@ -32,9 +32,13 @@ from sojourn.format.event import Input, ModelOutcome, ReplayRule, ToolOutcome, T
 from sojourn.format.parts import TextPart
 from sojourn.ids import RunnerId, TurnId
 from sojourn.ports import Inbox, InboxItem
+from sojourn.ports_move import Release
 
 MOST_HEARD: Final = 256
 """Messages of the inbox in one append; more are heard at the next step."""
+
+LOOK: Final = 0.05
+"""Seconds between two looks, while a call runs, whether somebody asks to let go."""
 
 Outcome: TypeAlias = ModelOutcome | ToolOutcome
 
@@ -44,7 +48,8 @@ class Runner:
     """One process's run of the open turn of a held capsule.
 
     `rules` are today's replay rules by tool. A runner is used once: its id stands in every intent.
-    `before_end` is awaited before the turn's end is drafted.
+    `before_end` is awaited before the turn's end is drafted. `release` says when another process
+    asks for the capsule; `released` is true once that was heeded.
     """
 
     hold: Hold
@@ -54,6 +59,8 @@ class Runner:
     rules: Mapping[str, ReplayRule]
     max_model_calls: int
     before_end: Callable[[], Awaitable[None]] | None = None
+    release: Release | None = None
+    released: bool = False
     _pausing: bool = False
     _leaving: bool = False
     _cancelled: bool = False
@@ -74,6 +81,13 @@ class Runner:
     def stop(self) -> None:
         """End the running call now; its outcome is unknown."""
         self._pausing = True
+        if self._calling and self._task is not None:
+            self._task.cancel()
+            self._stops += 1
+
+    def cut(self) -> None:
+        """End the running call now, its outcome unknown, and leave the turn open."""
+        self.leave()
         if self._calling and self._task is not None:
             self._task.cancel()
             self._stops += 1
@@ -125,7 +139,28 @@ class Runner:
 
     def _left(self) -> bool:
         """Whether this is the safe point at which the turn is left as it is."""
+        self._grace()
         return self._leaving and self.hold.state.turn is not None
+
+    def _grace(self) -> float | None:
+        """How long a running call may go on when somebody asks for the capsule, else None."""
+        grace = None if self.release is None else self.release.asked(self.hold.capsule)
+        if grace is not None:
+            self._leaving = self.released = True
+        return grace
+
+    async def _watch(self) -> None:
+        """While a call runs: when somebody asks for the capsule, end the call after its grace."""
+        clock = self.performer.clock
+        while (grace := self._grace()) is None:
+            await clock.wait(LOOK)
+        until = clock.monotonic() + grace
+        while (left := until - clock.monotonic()) > 0:
+            await clock.wait(min(LOOK, left))
+            if self._grace() is None:
+                # Taken back: the call goes on, and the turn is left after it.
+                return
+        self.cut()
 
     def _is_between_calls(self) -> bool:
         """Whether a model call or the turn's end may follow."""
@@ -199,10 +234,13 @@ class Runner:
         cancellation goes on.
         """
         self._calling = True
+        watching = asyncio.ensure_future(self._watch()) if self.release is not None else None
         try:
             self._draft(Ended(outcome=await call))
         finally:
             self._calling = False
+            if watching is not None:
+                watching.cancel()
             if self._stops:
                 # One that came too late for this call must not end the next one: it is met here.
                 await _let_others_in()

@@ -16,6 +16,9 @@ Taken: TypeAlias = Literal["took", "nothing", "left"]
 HELD_SECONDS = 0.5
 """How soon a capsule that another process holds is looked at again, while watching."""
 
+ELSEWHERE = ("held_elsewhere", "frozen", "in_doubt")
+"""A job of a capsule that another process holds, or that is being moved, waits in silence."""
+
 FAILED_SECONDS = 30.0
 """How soon a job that could not be run is tried again, while watching."""
 
@@ -67,10 +70,13 @@ class Worker:
         try:
             took = await self.take(job)
         except SojournError as error:
-            held = error.code == "held_elsewhere"
+            held = error.code in ELSEWHERE
             seconds = HELD_SECONDS if held else FAILED_SECONDS
             self._later[job.capsule] = self.ports.clock.monotonic() + seconds
-            if not held:
+            if error.code == "moved_away":
+                # Its turn goes on at the machine that has it now.
+                self.ports.queue.ack(job)
+            elif not held:
                 self.failed(job, error)
             return 0
         if took == "left":

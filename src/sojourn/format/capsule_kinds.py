@@ -45,6 +45,27 @@ class Claimed(Body, frozen=True, kw_only=True, gc=False):
     reason: Text = ""
 
 
+class Activated(Body, frozen=True, kw_only=True, gc=False):
+    """The capsule arrived here by the move `move` from the machine `source`; first of its chain.
+
+    `continues` is the last event of the chain that ran it there, `heads` are those of all chains.
+    `label` is what the machine calls itself, if it wants to. `missing` are calls whose effects did
+    not come along, `unknown` those of the open turn whose outcome nobody knows, `left_out` the
+    first of `left_out_count` paths of the workspace that did not come.
+    """
+
+    capsule: CapsuleId
+    move: str
+    source: MachineId
+    continues: EventId | None = None
+    heads: tuple[Head, ...]
+    label: str = ""
+    missing: tuple[CallKey, ...] = ()
+    unknown: tuple[CallKey, ...] = ()
+    left_out: tuple[str, ...] = ()
+    left_out_count: Count = 0
+
+
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A name in the workspace that no snapshot can hold, escaped so that it is text, and why."""
 
@@ -119,5 +140,7 @@ class Repaired(Body, frozen=True, kw_only=True, gc=False):
     lost: tuple[Digest, ...] = ()
 
 
-CapsuleBody: TypeAlias = Forked | Claimed | Snapshotted | Restored | Sealed | Redacted | Repaired
+CapsuleBody: TypeAlias = (
+    Forked | Claimed | Activated | Snapshotted | Restored | Sealed | Redacted | Repaired
+)
 """Bodies of this module."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, cast
 
 from sojourn.format import layout
 from sojourn.format.body import Head
-from sojourn.format.capsule_kinds import Claimed, Forked, Redacted, Repaired, Sealed
+from sojourn.format.capsule_kinds import Activated, Claimed, Forked, Redacted, Repaired, Sealed
 from sojourn.format.chain_ids import KEPT, ChainIds
 from sojourn.format.event import IDENTITY_KINDS, Created, Event, ModelIntent, TurnTaken, Unknown
 from sojourn.format.failures import Code
@@ -19,7 +19,7 @@ from sojourn.ids import CapsuleId, Clock, Epoch, EventId, Incarnation, MachineId
 
 ChainKey: TypeAlias = tuple[MachineId, Incarnation]
 
-HEADED: Final = (TurnTaken, ModelIntent, Forked, Claimed, Sealed, Unknown)
+HEADED: Final = (TurnTaken, ModelIntent, Forked, Claimed, Activated, Sealed, Unknown)
 """Bodies that may name heads."""
 
 PARDONING: Final = frozenset((Redacted, Repaired, Claimed))
@@ -28,7 +28,7 @@ PARDONING: Final = frozenset((Redacted, Repaired, Claimed))
 NOTED: Final = frozenset((*HEADED, Created, *PARDONING))
 """Bodies that need a closer look: these, and those that may give a capsule its id."""
 
-FIRST_KINDS: Final = frozenset((*IDENTITY_KINDS, "claimed"))
+FIRST_KINDS: Final = frozenset((*IDENTITY_KINDS, "claimed", "activated"))
 """Kinds that stand first in their chain only: they say of which capsule it is."""
 
 
@@ -270,13 +270,13 @@ class Chains:
         """Of which capsule the chain is that begins with the event (docs/format.md#identity)."""
         if event.header.kind in IDENTITY_KINDS:
             return CapsuleId(event.id)
-        if isinstance(event.body, Claimed):
+        if isinstance(event.body, Claimed | Activated):
             return event.body.capsule
         return CapsuleId(self.identities[0] if self.identities else "")
 
     def _find_origin(self, event: Event) -> Code | None:
         body = event.body
-        if isinstance(body, Forked | Claimed) and not self._unreadable:
+        if isinstance(body, Forked | Claimed | Activated) and not self._unreadable:
             origin = body.parent if isinstance(body, Forked) else body.capsule
             return None if origin in self.identities else "identity_unknown"
         return None

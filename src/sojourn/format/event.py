@@ -11,6 +11,7 @@ import msgspec
 
 from sojourn.format.body import AnySeq, Body, Head
 from sojourn.format.capsule_kinds import (
+    Activated,
     Claimed,
     Forked,
     Redacted,
@@ -307,6 +308,7 @@ AnyBody: TypeAlias = (
     | Cut
     | Forked
     | Claimed
+    | Activated
     | Snapshotted
     | Restored
     | Sealed
@@ -333,6 +335,7 @@ KINDS: Final[Mapping[str, type[AnyBody]]] = {
     "cut": Cut,
     "forked": Forked,
     "claimed": Claimed,
+    "activated": Activated,
     "snapshot": Snapshotted,
     "restored": Restored,
     "sealed": Sealed,

@@ -41,6 +41,7 @@ UNREDACTABLE: Final = frozenset(
         "created",
         "forked",
         "claimed",
+        "activated",
         "sealed",
         "redacted",
         "repaired",

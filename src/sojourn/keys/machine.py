@@ -6,7 +6,7 @@ cryptography (docs/protocol.md#state-folder).
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -14,6 +14,9 @@ from sojourn.errors import DecisionError, FormatError
 from sojourn.format.canon import encode, load
 from sojourn.ids import MachineId, machine_id
 from sojourn.ports import Files
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY: Final = "machine_key"
 """The private key, in OpenSSH's form without a comment and without a passphrase, mode 0600."""
@@ -64,6 +67,17 @@ class FileMachineKey:
         self._files.set_aside(self._path(CARD))
         self._machine = None
         return self.machine()
+
+    def private(self) -> "Ed25519PrivateKey":
+        """The key itself, to sign with; it is the one that the machine's id is made of.
+
+        Raises: as `machine`; FormatError `machine_key_damaged` when another key lies there.
+        """
+        machine, path = self.machine(), self._path(KEY)
+        key = _private(self._files.read(path) or b"", path)
+        if machine_id(key.public_key().public_bytes_raw()) != machine:
+            raise _damaged(path)
+        return key
 
     def _known(self) -> MachineId | None:
         """The id by the card; None when there is no usable card."""
@@ -140,18 +154,21 @@ def _made() -> bytes:
 
 def _public(data: bytes, path: str) -> bytes:
     """The raw public part of a private key."""
+    return _private(data, path).public_key().public_bytes_raw()
+
+
+def _private(data: bytes, path: str) -> "Ed25519PrivateKey":
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 
     try:
-        key = serialization.load_ssh_private_key(data, password=None)
+        key = load_ssh_private_key(data, password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as failure:
         raise _damaged(path) from failure
     if not isinstance(key, Ed25519PrivateKey):
         raise _damaged(path)
-    public = key.public_key()
-    return public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+    return key
 
 
 def _damaged(path: str) -> FormatError:

@@ -79,6 +79,18 @@ class FolderFiles:
             return []
         return [name for _, name in sorted(found)]
 
+    def blob_sizes(self) -> dict[str, int]:
+        """Names of regular files in the folder of blobs, and their sizes."""
+        inside = self._inside(layout.BLOBS)
+        if inside is None:
+            return {}
+        try:
+            with os.scandir(inside) as entries:
+                plain = (one for one in entries if one.is_file(follow_symlinks=False))
+                return {one.name: one.stat(follow_symlinks=False).st_size for one in plain}
+        except OSError:
+            return {}
+
     def read(self, path: str, limit: int) -> bytes | None:
         """The first `limit` + 1 bytes of a file, None when there is none."""
         opened = self._open(path)
@@ -142,13 +154,15 @@ class FolderFiles:
             yield self._first(waiting)
         yield from long.rest()
 
-    def chunks(self, path: str, size: int = CHUNK) -> Iterator[bytes]:
-        """A file's bytes in pieces, none when there is no file."""
+    def chunks(self, path: str, size: int = CHUNK, *, start: int = 0) -> Iterator[bytes]:
+        """A file's bytes from `start` on in pieces, none when there is no file."""
         opened = self._open(path)
         if opened is None:
             return
         handle, _ = opened
         try:
+            if start:
+                os.lseek(handle, start, os.SEEK_SET)
             while data := os.read(handle, size):
                 yield data
         finally:

@@ -63,6 +63,21 @@ class StateFolder:
         return f"{self.root}/runs"
 
     @property
+    def releases(self) -> str:
+        """Folder of one file a capsule that somebody asks the process that runs it for."""
+        return f"{self.root}/releases"
+
+    @property
+    def arriving(self) -> str:
+        """What comes from other machines and is not live yet, one folder a capsule."""
+        return f"{self.root}/arriving"
+
+    @property
+    def cache(self) -> str:
+        """Contents that came from other machines, by their sha256; never authority."""
+        return f"{self.root}/cache/sha256"
+
+    @property
     def scripts(self) -> str:
         """Folder of one file a capsule: where the script of its model lies."""
         return f"{self.root}/scripts"

@@ -1,0 +1,234 @@
+"""`sojourn move status`, `resume` and `abort`: moves that did not come to their end."""
+
+import asyncio
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from sojourn.cli.capsules import capsule_argument, find, shape_of
+from sojourn.cli.group import Command
+from sojourn.cli.settings import Settings
+from sojourn.cli.voice import Painted, Voice
+from sojourn.errors import DecisionError, MigrationError, SojournError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sojourn.agent import Machine, Place
+    from sojourn.cli.shapes_move import MovingShape
+    from sojourn.core.ledger_record import LedgerRecord
+
+WORDS = {
+    "asks": "to be asked whether it has the capsule",
+    "tells": "to be told that the move was cancelled",
+    "forwards": "to get messages that waited here",
+}
+
+
+@click.command(
+    "move status", cls=Command, examples=["sojourn move status", "sojourn move status research"]
+)
+@capsule_argument()
+@click.pass_obj
+def status(settings: Settings, capsule: str | None) -> int:
+    """Show the moves that are under way, or undecided, here; with CAPSULE only its own.
+
+    Nothing is asked and nothing is changed. The exit code is 7 when one is in doubt.
+    """
+    machine, places = _chosen(capsule)
+    return _say(Voice(settings), [_shape(machine, place) for place in places], named=capsule)
+
+
+@click.command(
+    "move resume",
+    cls=Command,
+    examples=[
+        "sojourn move resume",
+        "sojourn move resume research",
+        "sojourn move resume research --decide here",
+    ],
+)
+@capsule_argument()
+@click.option(
+    "--decide",
+    type=click.Choice(["here", "there"]),
+    help="Say yourself where it runs, when the other machine will never answer.",
+)
+@click.option("--yes", is_flag=True, help="Agree to the risk of --decide without being asked.")
+@click.pass_obj
+def resume(settings: Settings, capsule: str | None, decide: str | None, yes: bool) -> int:
+    """Ask the other machines again, and say and send them what is still open.
+
+    With --decide a person's word settles a doubt: `here` goes on on this machine at a far higher
+    epoch, which is recorded as a forced claim; `there` gives the capsule up here. If that word is
+    wrong, two machines run the agent, or none.
+    """
+    from sojourn.agent.settling import settle_capsule
+
+    machine, places = _chosen(capsule)
+    voice = Voice(settings)
+    if decide is not None:
+        _decide(voice, machine, places, capsule, decide, yes=yes)
+    shapes: list[MovingShape] = []
+    for place in places:
+        settled = asyncio.run(settle_capsule(machine, place.capsule))
+        shapes.append(_shape(machine, place, settled.failures))
+    return _say(voice, shapes, named=capsule)
+
+
+@click.command("move abort", cls=Command, examples=["sojourn move abort research"])
+@capsule_argument()
+@click.pass_obj
+def abort(settings: Settings, capsule: str | None) -> int:
+    """Cancel the move of CAPSULE, as long as it is not past the point of no return.
+
+    A move whose command still runs is ended as by Ctrl-C there.
+    """
+    from sojourn.agent.settling import settle_capsule
+
+    machine, place = find(capsule)
+    voice = Voice(settings)
+    record = asyncio.run(_abort(machine, place))
+    if record is not None and record.state == "IN_DOUBT":
+        raise MigrationError(
+            "the move is past the point of no return",
+            code="in_doubt",
+            state="Nobody runs the agent here until the other machine says whether it has it.",
+            hint=f"Ask it again:  sojourn move resume {machine.reference(place)}",
+            exit_code=DecisionError.exit_code,
+        )
+    settled = asyncio.run(settle_capsule(machine, place.capsule))
+    return _say(voice, [_shape(machine, place, settled.failures)], named=capsule)
+
+
+async def _abort(machine: "Machine", place: "Place") -> "LedgerRecord | None":
+    import os
+    import signal
+
+    from sojourn.drive.settling import abort
+    from sojourn.errors import HeldElsewhereError
+
+    until = machine.ports.clock.monotonic() + 15
+    told = False
+    while True:
+        try:
+            return abort(machine.ports, place.capsule)
+        except HeldElsewhereError:
+            held = machine.ports.lock.holder(place.capsule)
+            moving = held is not None and held.command.endswith((" move", " drain"))
+            if not moving or machine.ports.clock.monotonic() > until:
+                raise
+            if held is not None and not told:
+                told = True
+                os.kill(held.pid, signal.SIGINT)
+            await machine.ports.clock.wait(0.1)
+
+
+def _chosen(capsule: str | None) -> "tuple[Machine, list[Place]]":
+    """The named capsule, or every one of which a move is known here."""
+    from sojourn.agent import Machine
+    from sojourn.agent.places import record_of
+
+    if capsule is not None:
+        machine, place = find(capsule)
+        return machine, [place]
+    machine = Machine()
+    records = ((place, record_of(machine.ports, place.capsule)) for place in machine.places())
+    return machine, [p for p, r in records if r is not None and r.travels is not None]
+
+
+def _decide(
+    voice: Voice,
+    machine: "Machine",
+    places: "Sequence[Place]",
+    named: str | None,
+    decide: str,
+    *,
+    yes: bool,
+) -> None:
+    from sojourn.cli.agreeing import agree
+    from sojourn.drive.settling import decide as settle_by_word
+
+    if named is None or len(places) != 1:
+        raise click.UsageError("--decide needs the capsule's name")
+    here = decide == "here"
+    risk = (
+        "If the other machine took over, both act from now on: calls happen twice, and their logs "
+        "part for good. Agree only when that machine is gone, or has surely not taken over."
+        if here
+        else "If the other machine did not take over, nobody runs the agent until it is claimed."
+    )
+    again = f"sojourn move resume {named} --decide {decide}"
+    if not agree(voice, decide, [risk], yes=yes, again=again):
+        raise DecisionError("nobody agreed", code="not_confirmed", state="Nothing was changed.")
+    how: Literal["resume", "retire"] = "resume" if here else "retire"
+    settle_by_word(machine.ports, places[0].capsule, how=how, by="user")
+
+
+def _shape(
+    machine: "Machine", place: "Place", failures: "Sequence[SojournError]" = ()
+) -> "MovingShape":
+    from sojourn.agent.places import record_of
+    from sojourn.cli.shapes import FaultShape
+    from sojourn.cli.shapes_move import MovingShape, PendingShape
+    from sojourn.drive.settling import pending
+
+    record = record_of(machine.ports, place.capsule)
+    moves = None if record is None else record.travels
+    move, who, address = "", "", ""
+    if record is not None and record.outgoing is not None:
+        out = record.outgoing
+        move, who, address = out.move, out.target, out.address
+    elif record is not None and record.slot is not None:
+        move, who = record.slot.move, record.slot.source
+    elif record is not None and record.state == "RETIRED" and moves is not None and moves.went:
+        move, who, address = moves.went.move, moves.went.target, moves.went.address
+    return MovingShape(
+        capsule=shape_of(place),
+        state="NONE" if record is None else record.state,
+        move=move,
+        machine=who,
+        address=address,
+        arriving=record is not None and record.slot is not None,
+        pending=tuple(
+            PendingShape(what=one.what, machine=one.to, address=one.address)
+            for one in (() if record is None else pending(machine.ports, record))
+        ),
+        failures=tuple(FaultShape(code=one.code, message=one.message) for one in failures),
+    )
+
+
+def _say(voice: Voice, shapes: "list[MovingShape]", *, named: str | None) -> int:
+    from sojourn.cli.shapes_move import MoveStatusAnswer
+
+    doubt = any(shape.state == "IN_DOUBT" for shape in shapes)
+    code = DecisionError.exit_code if doubt else 0
+    if voice.settings.json:
+        voice.answer(MoveStatusAnswer(capsules=tuple(shapes)))
+        return code
+    shown = [one for one in shapes if named is not None or one.pending or one.move]
+    for one in shown:
+        voice.data(Painted(one.capsule.name, "name"), f"  {_words(one)}")
+        for left in one.pending:
+            to = left.address or left.machine[:8]
+            voice.data("  ", Painted(f"{to} is still {WORDS[left.what]}", "warn"))
+        for failure in one.failures:
+            voice.data("  ", Painted(failure.message, "bad"), f"   [{failure.code}]")
+    if not shown:
+        voice.talk("no move is under way or undecided here")
+    return code
+
+
+def _words(one: "MovingShape") -> str:
+    to = one.address or one.machine[:8]
+    match one.state:
+        case "FROZEN":
+            return f"is being moved to {to}; nothing is decided yet"
+        case "IN_DOUBT":
+            return f"is undecided: {to} has not said whether it has it"
+        case "RETIRED":
+            return f"was moved to {to}"
+        case _:
+            return (
+                f"is arriving from {to}" if one.arriving else "is held here; no move is under way"
+            )
