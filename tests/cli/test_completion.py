@@ -35,7 +35,7 @@ def completed(place: Place, *words: str) -> list[str]:
 
 
 def test_bash_completes_commands(place: Place) -> None:
-    assert completed(place, "sojourn", "re") == ["resume", "redact", "repair"]
+    assert completed(place, "sojourn", "re") == ["resume", "remote", "redact", "repair"]
     assert {"run", "ps", "demo", "version"} <= set(completed(place, "sojourn", ""))
 
 

@@ -111,11 +111,15 @@ async def running(
     """A daemon for the machine in `folder`, which is stopped at the end."""
     here, stop = machine(folder), asyncio.Event()
     receiver = fake or Fake()
+
+    async def given(_boot: str) -> Fake:
+        return receiver
+
     begun: asyncio.Future[Begun] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(
         serve(
             here,
-            receiver_for=lambda _boot: receiver,
+            receiver_for=given,
             listen=listen,
             works=False,
             begun=begun.set_result,

@@ -4,101 +4,33 @@ cut."""
 import asyncio
 import os
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import httpcore2
 import msgspec
 import pytest
 
-from daemon.daemons import CAPSULE, MOVE, Running, acquaint, check, machine, piece, running
-from sojourn.agent import Machine
-from sojourn.agent.links import certificate_of, identity_of, socket_of
-from sojourn.daemon import door, gate, origin
+from daemon.daemons import CAPSULE, MOVE, acquaint, check, machine, piece, running
+from daemon.strangers import CHECK, CONTENTS, Answer, Stranger, stranger
+from sojourn.agent.links import certificate_of, identity_of
+from sojourn.daemon import door
 from sojourn.daemon.door import Door
-from sojourn.daemon.house import Slots
 from sojourn.daemon.origin import Origin
 from sojourn.daemon.refusal import Refused
 from sojourn.peers.connect import Connector
 from sojourn.peers.frames import Packer
-from sojourn.peers.limits import HEADERS, SMALL, TEXT
+from sojourn.peers.limits import SMALL, TEXT
 from sojourn.peers.places import read_way
-from sojourn.peers.shapes import Refusal, Said
+from sojourn.peers.shapes import Said
 from sojourn.peers.signing import (
     ANYONE,
     STREAMED,
     Asked,
     ask_headers,
     digest,
-    is_signed,
-    read_answered,
 )
-
-CHECK = f"/v1/moves/{MOVE}/check"
-CONTENTS = f"/v1/moves/{MOVE}/contents?capsule={CAPSULE}"
-
-
-@dataclass
-class Answer:
-    status: int
-    code: str
-    signed: bool
-
-
-class Stranger:
-    """Sends requests as they are made here, true or not."""
-
-    def __init__(self, here: Running, me: Machine, pool: httpcore2.AsyncConnectionPool) -> None:
-        self.here = here
-        self.identity = identity_of(me)
-        self.pool = pool
-
-    def asked(self, method: str, target: str, body: bytes = b"") -> Asked:
-        return Asked(
-            method=method,
-            target=target,
-            key=b64encode(self.identity.public).decode(),
-            to=identity_of(self.here.machine).machine,
-            boot=self.here.begun.boot,
-            nonce=os.urandom(16).hex(),
-            body=digest(body),
-        )
-
-    async def say(
-        self,
-        asked: Asked,
-        body: bytes = b"",
-        *,
-        headers: dict[str, str] | None = None,
-        target: str | None = None,
-        method: str | None = None,
-    ) -> Answer:
-        """Send it; `target` and `method` are what is really sent."""
-        signed = ask_headers(asked, self.identity) if headers is None else headers
-        response = await self.pool.request(
-            method or asked.method,
-            f"http://peer{target or asked.target}",
-            headers=list({"host": "peer", **signed}.items()),
-            content=body,
-        )
-        found = {name.decode().lower(): text.decode() for name, text in response.headers}
-        answered = read_answered(asked, response.status, found)
-        signed_well = answered is not None and is_signed(answered, found, self.identity)
-        code = ""
-        if response.status != 200:
-            code = msgspec.json.decode(response.content, type=Refusal).error.code
-        return Answer(response.status, code, signed_well)
-
-
-@asynccontextmanager
-async def stranger(tmp_path: Path) -> AsyncGenerator[Stranger]:
-    """Over the unix socket of a daemon."""
-    async with running(tmp_path / "a") as here:
-        pool = httpcore2.AsyncConnectionPool(uds=socket_of(here.machine))
-        async with pool:
-            yield Stranger(here, machine(tmp_path / "b"), pool)
 
 
 def test_a_true_request_is_done(tmp_path: Path) -> None:
@@ -338,107 +270,6 @@ def test_contents_are_never_taken_unsigned_or_for_another_move(tmp_path: Path) -
             assert other.here.fake.contents == {}
 
     asyncio.run(both())
-
-
-def request_text(other: Stranger, asked: Asked, *, length: int) -> bytes:
-    """The head of a request as bytes."""
-    headers = {"host": "peer", **ask_headers(asked, other.identity), "content-length": str(length)}
-    lines = [f"{asked.method} {asked.target} HTTP/1.1"]
-    lines += [f"{name}: {text}" for name, text in headers.items()]
-    return "\r\n".join([*lines, "", ""]).encode()
-
-
-def test_a_stream_that_is_cut_keeps_what_came_whole_and_harms_nobody(tmp_path: Path) -> None:
-    async def both() -> None:
-        async with stranger(tmp_path) as other:
-            frame = Packer(compress=False).frames(piece(b"whole"))
-            asked = replace(other.asked("POST", CONTENTS), body=STREAMED)
-            reader, writer = await asyncio.open_unix_connection(socket_of(other.here.machine))
-            writer.write(request_text(other, asked, length=1000) + frame + frame[:20])
-            await writer.drain()
-            await other.here.fake.kept.wait()
-            writer.close()
-            await writer.wait_closed()
-            assert await reader.read() == b""
-            body = msgspec.json.encode(check())
-            assert (await other.say(other.asked("POST", CHECK, body), body)).status == 200
-            assert other.here.fake.contents == {piece(b"whole").digest: b"whole"}
-
-    asyncio.run(both())
-
-
-def test_headers_that_do_not_end_are_cut_off(tmp_path: Path) -> None:
-    async def both() -> None:
-        async with stranger(tmp_path) as other:
-            reader, writer = await asyncio.open_unix_connection(socket_of(other.here.machine))
-            writer.write(b"GET /v1/hello HTTP/1.1\r\nx: " + b"a" * (HEADERS + 70_000))
-            assert (await reader.read()).startswith(b"HTTP/1.1 400")
-            writer.close()
-
-    asyncio.run(both())
-
-
-@pytest.mark.parametrize("begun", [b"", b"GET /v1/hello HTTP/1.1\r\nho"])
-def test_a_request_whose_headers_take_too_long_is_cut_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bytes
-) -> None:
-    monkeypatch.setattr(origin, "HEADERS_SECONDS", 0.05)
-
-    async def both() -> None:
-        async with stranger(tmp_path) as other:
-            reader, writer = await asyncio.open_unix_connection(socket_of(other.here.machine))
-            writer.write(begun)
-            async with asyncio.timeout(20):
-                assert await reader.read() == b""
-            writer.close()
-
-    asyncio.run(both())
-
-
-@pytest.mark.parametrize("target", [CHECK, CONTENTS])
-def test_a_body_that_takes_too_long_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
-) -> None:
-    monkeypatch.setattr(gate, "BODY_SECONDS", 0.05)
-
-    async def both() -> None:
-        async with stranger(tmp_path) as other:
-            asked = other.asked("POST", target)
-            if target == CONTENTS:
-                asked = replace(asked, body=STREAMED)
-            reader, writer = await asyncio.open_unix_connection(socket_of(other.here.machine))
-            writer.write(request_text(other, asked, length=1000) + b"{")
-            async with asyncio.timeout(20):
-                assert (await reader.readline()).startswith(b"HTTP/1.1 408")
-            writer.close()
-
-    asyncio.run(both())
-
-
-def test_only_so_many_connections_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin, "CONNECTIONS", 2)
-
-    async def both() -> None:
-        async with running(tmp_path / "a") as here:
-            path = socket_of(here.machine)
-            kept = [await asyncio.open_unix_connection(path) for _ in range(2)]
-            reader, writer = await asyncio.open_unix_connection(path)
-            async with asyncio.timeout(20):
-                assert await reader.read() == b""
-            for _, one in (*kept, (reader, writer)):
-                one.close()
-
-    asyncio.run(both())
-
-
-def test_one_more_than_there_are_slots_is_turned_away() -> None:
-    slots = Slots(1)
-    with slots.one():
-        with pytest.raises(Refused) as caught, slots.one():
-            raise AssertionError
-        assert caught.value.fault.code == "busy"
-    with slots.one():
-        pass
 
 
 def test_only_this_machine_opens_itself_for_a_pairing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Generator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -156,7 +157,7 @@ def test_a_short_path_is_used_as_it_is(tmp_path: Path) -> None:
     assert (long / "a.sock").exists()
 
 
-@pytest.mark.parametrize("listen", ["nowhere", "127.0.0.1:99999", "127.0.0.1:x", "192.0.2.1:0"])
+@pytest.mark.parametrize("listen", ["nowhere", "127.0.0.1:99999", "127.0.0.1:x"])
 def test_a_place_to_listen_that_is_none_is_refused(listen: str) -> None:
     with pytest.raises(UsageError) as caught:
         far_socket(listen)
@@ -177,11 +178,8 @@ def test_its_worker_takes_a_message_that_is_left_for_an_agent(folder: Path) -> N
             text=True,
         ) as follower:
             assert follower.stdout is not None
-            kinds: list[str] = []
-            for line in follower.stdout:
-                kinds.append(json.loads(line)["event"]["kind"])
-                if kinds[-1] == "turn_ended":
-                    break
+            events = (json.loads(line)["event"]["kind"] for line in follower.stdout)
+            kinds = list(takewhile(lambda kind: kind != "turn_ended", events))
             follower.terminate()
         assert "model_outcome" in kinds
         assert running.end() == 0

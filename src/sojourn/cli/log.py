@@ -144,6 +144,11 @@ class _Shown:
             if not self._kinds or event.header.kind.startswith(self._kinds):
                 yield event
 
+    def all(self, events: "Iterable[Event]") -> None:
+        """Those of them that are wanted."""
+        for event in self.fitting(events):
+            self.show(event)
+
     def show(self, event: "Event") -> None:
         """One event."""
         from sojourn.cli.events import shape_of_event, words_of
@@ -208,8 +213,6 @@ def _there(
 async def _show_there(
     shown: _Shown, remote: str, capsule: str | None, *, count: int | None, follow: bool
 ) -> None:
-    from contextlib import aclosing
-
     from sojourn.agent import Machine
     from sojourn.agent.links import open_peer
     from sojourn.peers.far_log import FarLog
@@ -219,15 +222,12 @@ async def _show_there(
         listed = await find_there(peer, capsule)
         shown.of(listed.capsule)
         far, past = FarLog(peer, listed.capsule), deque["Event"](maxlen=count)
-        async with aclosing(far.more(follow=False)) as events:
-            async for event in events:
-                past.extend(shown.fitting((event,)))
+        async for event in far.more(follow=False):
+            past.extend(shown.fitting((event,)))
         if not follow:
             past.extend(shown.fitting(far.rest()))
         for event in past:
             shown.show(event)
-        if follow:
-            async with aclosing(far.more(follow=True)) as events:
-                async for event in events:
-                    for fitting in shown.fitting((event,)):
-                        shown.show(fitting)
+        while follow:
+            async for event in far.more(follow=True):
+                shown.all((event,))

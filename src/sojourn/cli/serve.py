@@ -62,7 +62,6 @@ def command(settings: Settings, listen: str, stdio: bool, no_work: bool, ready_f
     asyncio.run(
         serve(
             machine,
-            receiver_for=machine.receiver,
             listen=listen,
             works=not no_work,
             begun=begun,

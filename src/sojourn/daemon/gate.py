@@ -185,33 +185,39 @@ def target_of(request: Request) -> str:
 
 async def _body(request: Request, limit: int) -> bytes:
     """The whole body. Raises: Refused `too_large`, `too_slow`."""
-    parts, size = list[bytes](), 0
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size > limit:
-                    raise Refused("too_large", f"the body is longer than {limit:,} bytes")
-                parts.append(chunk)
+            return await _all(request, limit)
     except TimeoutError:
         raise Refused("too_slow", "the body took too long to come") from None
+
+
+async def _all(request: Request, limit: int) -> bytes:
+    parts, size = list[bytes](), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise Refused("too_large", f"the body is longer than {limit:,} bytes")
+        parts.append(chunk)
     return b"".join(parts)
 
 
 async def _stream(request: Request) -> AsyncIterator[bytes]:
     """The body's chunks. Raises: PeerError `bad_frames` when it is cut or too long; Refused."""
     size, chunks = 0, request.stream()
-    while True:
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                chunk = await anext(chunks, None)
-        except TimeoutError:
-            raise Refused("too_slow", "the next piece took too long to come") from None
-        except ClientDisconnect:
-            raise PeerError("the contents were cut", code="bad_frames") from None
-        if chunk is None:
-            return
+    while (chunk := await _next(chunks)) is not None:
         size += len(chunk)
         if size > STREAM:
             raise Refused("too_large", f"the body is longer than {STREAM:,} bytes")
         yield chunk
+
+
+async def _next(chunks: AsyncGenerator[bytes]) -> bytes | None:
+    """The next chunk, None at the end. Raises: as `_stream`."""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            return await anext(chunks, None)
+    except TimeoutError:
+        raise Refused("too_slow", "the next piece took too long to come") from None
+    except ClientDisconnect:
+        raise PeerError("the contents were cut", code="bad_frames") from None

@@ -7,10 +7,10 @@ from sojourn.daemon import acquainting, looking, moving
 from sojourn.daemon.door import Need
 from sojourn.daemon.gate import Endpoint
 from sojourn.peers import shapes
-from sojourn.peers.limits import STREAM, TEXT
+from sojourn.peers.limits import SMALL, STREAM, TEXT
 
 
-def _move(asks: type[object], need: Need, summary: str) -> Endpoint:
+def _move(asks: type[object], need: Need, summary: str, *, limit: int = SMALL) -> Endpoint:
     tag = str(getattr(asks, "__struct_config__").tag)  # noqa: B009
     return Endpoint(
         method="POST",
@@ -20,6 +20,7 @@ def _move(asks: type[object], need: Need, summary: str) -> Endpoint:
         act=moving.said,
         asks=asks,
         gives=said.Answer,
+        limit=limit,
     )
 
 
@@ -32,6 +33,7 @@ MOVES: Final = (
     _move(said.Abort, "paired", "The source goes on itself."),
     _move(said.Retired, "paired", "The source has written down that it is no holder."),
     _move(said.Who, "move", "The highest epoch that was ever activated here."),
+    _move(said.Forward, "paired", "Messages for an agent that was moved here.", limit=TEXT),
     Endpoint(
         method="POST",
         path="/v1/moves/{move}/contents",

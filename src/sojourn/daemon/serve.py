@@ -1,16 +1,18 @@
 """One start of the machine's daemon: lock, sockets, key, app, worker, and a clean end."""
 
 import asyncio
+import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 from sojourn.agent import Machine
 from sojourn.agent.links import book_of, certificate_of, identity_of, socket_of
+from sojourn.agent.settling import settle_on
 from sojourn.daemon.app import app_of
 from sojourn.daemon.door import Door
 from sojourn.daemon.house import House
@@ -27,6 +29,8 @@ from sojourn.store.disk import OsDisk
 from sojourn.store.durable import Durable
 from sojourn.store.lock import FileLock
 from sojourn.store.system import OsClock
+
+log = logging.getLogger(__name__)
 
 LOCK: Final = CapsuleId("daemon.lock")
 """The name of the lock's file in the state folder."""
@@ -57,13 +61,15 @@ def runs(machine: Machine) -> HeldBy | None:
 async def serve(
     machine: Machine,
     *,
-    receiver_for: Callable[[str], Receiver],
+    receiver_for: Callable[[str], Awaitable[Receiver]] | None = None,
     listen: str = "",
     works: bool = True,
     begun: Callable[[Begun], None],
     stop: asyncio.Event | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT, SIGHUP or `stop`; `receiver_for` takes this start's nonce.
+    """Serve until SIGTERM, SIGINT, SIGHUP or `stop`.
+
+    `receiver_for` takes this start's nonce, and gives what answers moves (default: the machine).
 
     Raises: HeldElsewhereError `daemon_runs`; UsageError; StorageError when a durable write failed.
     """
@@ -71,25 +77,48 @@ async def serve(
     os.chmod(machine.home, 0o700)
     boot = machine.ports.randomness.token(16).hex()
     with _locked(machine), near_socket(socket_of(machine)) as near:
-        house = _house(machine, receiver_for(boot), boot, stop or asyncio.Event())
+        receiver = await (receiver_for(boot) if receiver_for else _receiver(machine, boot))
+        house = _house(machine, receiver, boot, stop or asyncio.Event())
         server = Server(app_of(house))
         await server.listen(near)
         where = await _listen(server, house, listen) if listen else ""
-        tasks: list[asyncio.Task[None]] = []
-        if works:
-            command = (sys.executable, "-m", "sojourn", *WORK)
-            worker = WorkerProcess(command, {**machine.environment, "SOJOURN_HOME": machine.home})
-            tasks.append(asyncio.create_task(worker.run(house.stop)))
+        tasks = _tasks(machine, house.stop) if works else ()
         with _signals(house.stop):
             begun(Begun(socket=socket_of(machine), boot=boot, listen=where))
             await house.stop.wait()
         await server.close()
-        for task in tasks:
-            await task
+        await asyncio.gather(*tasks, return_exceptions=True)
         with suppress(OSError):
             os.unlink(socket_of(machine))
     if house.failed is not None:
         raise house.failed
+
+
+def _tasks(machine: Machine, stop: asyncio.Event) -> tuple[asyncio.Task[None], ...]:
+    """What the daemon does unasked: keep a worker going, and settle moves that are open."""
+    command = (sys.executable, "-m", "sojourn", *WORK)
+    worker = WorkerProcess(command, {**machine.environment, "SOJOURN_HOME": machine.home})
+    settling = settle_on(machine, stop, lambda failure: log.info("%s", failure.message))
+    return (
+        asyncio.create_task(worker.run(stop), name="worker"),
+        asyncio.create_task(_watched(settling), name="settling"),
+    )
+
+
+async def _watched(work: Awaitable[None]) -> None:
+    """What goes wrong in the background is in the daemon's log."""
+    try:
+        await work
+    except Exception:
+        log.exception("settling moves ended")
+        raise
+
+
+async def _receiver(machine: Machine, boot: str) -> Receiver:
+    """The machine's own, which has settled what its last start left."""
+    receiver = machine.receiver(boot)
+    await receiver.boot_up()
+    return receiver
 
 
 def _house(machine: Machine, receiver: Receiver, boot: str, stop: asyncio.Event) -> House:

@@ -29,14 +29,15 @@ class FarLog:
         lines = self._peer.log(self._capsule, start=self.at, follow=follow)
         async with aclosing(lines):
             async for line in lines:
-                if line == b"\n":
-                    continue
-                self.at += len(line)
-                for item in self._reader.feed(line):
-                    if isinstance(item, Event):
-                        yield item
+                for event in self._events(line):
+                    yield event
 
     def rest(self) -> Iterator[Event]:
         """Those of the last append, which only the end shows to be whole; once, at the end."""
         rest = self._reader.finish(same_boot=True).rest
         yield from (item for item in rest if isinstance(item, Event))
+
+    def _events(self, line: bytes) -> Iterator[Event]:
+        if line != b"\n":
+            self.at += len(line)
+            yield from (item for item in self._reader.feed(line) if isinstance(item, Event))

@@ -20,8 +20,8 @@ CONTENT: Final = 1 << 44
 SMALL: Final = 64 * 1024
 """Bytes of the body of a request about a move, and of a refusal."""
 
-TEXT: Final = 4 * 1024 * 1024
-"""Bytes of the body of a request that carries a person's message."""
+TEXT: Final = 8 * 1024 * 1024
+"""Bytes of the body of a request that carries messages for an agent."""
 
 ANSWER: Final = 64 * 1024 * 1024
 """Bytes of an answer; a list of missing contents is the longest."""

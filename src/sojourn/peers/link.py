@@ -132,19 +132,13 @@ class Link:
 
         Raises: PeerError.
         """
-        await self.hello()
+        await self.hello(again=True)
         asked = self._asked("GET", target, digest(b""))
         with self._troubles(begun=True):
             async with self._sent(asked, b"", 3 * BEAT_SECONDS) as (response, headers):
                 await self._check(asked, response, headers, streamed=True)
-                kept = b""
-                async with contextlib.aclosing(_chunks(response)) as chunks:
-                    async for chunk in chunks:
-                        *whole, kept = (kept + chunk).split(b"\n")
-                        for line in whole:
-                            yield line + b"\n"
-                        if len(kept) > LINE:
-                            raise self._bad("a line is too long")
+                async for line in _lines(response):
+                    yield line
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -322,3 +316,14 @@ async def _whole(response: httpcore2.Response, limit: int) -> bytes | None:
                 return None
             parts.append(chunk)
     return b"".join(parts)
+
+
+async def _lines(response: httpcore2.Response) -> AsyncGenerator[bytes]:
+    """Whole lines, each with its end. Raises: PeerError `peer_answer` for one without an end."""
+    kept = b""
+    async for chunk in _chunks(response):
+        *whole, kept = (kept + chunk).split(b"\n")
+        for line in whole:
+            yield line + b"\n"
+        if len(kept) > LINE:
+            raise PeerError("a line of the log is too long", code="peer_answer")
