@@ -1,0 +1,264 @@
+"""Moves among three machines with trouble in the middle of them, and what became of each.
+
+Run as `python -m machines.campaign --moves 500 --seed 1` with `tests` on the path.
+"""
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter as Tally
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from machines import judge
+from machines.host import Host, until, why_not
+from machines.trouble import ALL, Scene
+from machines.world import CAPSULE, World, three_machines
+
+MOVER_SECONDS = 150.0
+SETTLE_SECONDS = 120.0
+ASK_SECONDS = 4.0
+WORK_SECONDS = 60.0
+MOMENTS = ("FROZEN", "IN_DOUBT", "RETIRED")
+
+
+class Broken(Exception):
+    """Something that must never be was."""
+
+
+@dataclass
+class Campaign:
+    """One seed, three machines, one agent; `say` gets a line a move."""
+
+    world: World
+    dice: Random
+    say: Callable[[str], None]
+    troubles: Sequence[str] = tuple(ALL)
+    tally: Tally[str] = field(default_factory=Tally[str])
+    frozen: list[int] = field(default_factory=list[int])
+    asked: list[str] = field(default_factory=list[str])
+
+    def move(self, number: int) -> None:
+        """One move with its trouble, settled and judged. Raises: Broken, RuntimeError."""
+        began, world, dice = time.monotonic(), self.world, self.dice
+        source = world.hosts[world.holders()[0]]
+        target = world.hosts[dice.choice([name for name in world.hosts if name != source.name])]
+        way = dice.choice(("ssh", "tls"))
+        where = target.name if way == "tls" else f"ssh://root@{target.address}"
+        world.switch.delay = dice.choice((0.0, 0.002, 0.02))
+        world.switch.jitter = world.switch.delay / 2
+        world.switch.loss = dice.choice((0.0, 0.0, 0.01, 0.03))
+        troubles = [dice.choice(self.troubles)]
+        if dice.random() < 0.2:
+            troubles.append(dice.choice(self.troubles))
+        mover = source.start("move", CAPSULE, where, "--grace", "3", "--json", name="mover")
+        if dice.random() < 0.3:
+            self._send(source, f"message-{number}")
+        scene = Scene(source=source, target=target, switch=world.switch, dice=dice)
+        for name in troubles:
+            self._wait_for_moment(source, mover)
+            ALL[name](scene)
+            self.tally[name] += 1
+        outcome = self._outcome(source, mover)
+        self._heal()
+        holder = self._settle()
+        self._works(holder)
+        self._judge()
+        self.tally[outcome] += 1
+        self.tally["moves"] += 1
+        self.tally["arrived"] += holder == target.name
+        self.say(
+            f"{number:4} {source.name}->{target.name} {way} {', '.join(troubles):32} {outcome:12} "
+            f"now {holder}  {time.monotonic() - began:5.1f} s"
+        )
+
+    def finish(self) -> None:
+        """Let the agent rest, and look at every byte. Raises: Broken."""
+        world = self.world
+        world.counter.enough = True
+        holder = world.holders()[0]
+        host = world.hosts[holder]
+        until(lambda: _rests(world, holder), WORK_SECONDS, "the agent to rest", pause=0.2)
+        log, calls = world.log(holder), world.counter.calls
+        record = world.record(holder) or {}
+        diary = (Path(record["workspace"]) / "diary.txt").read_text()
+        faults = [*judge.of_the_log(log, calls, ("begin", *self.asked))]
+        faults += judge.of_the_workspace(log, diary)
+        faults += judge.of_the_ledgers(world)
+        for name, host in world.hosts.items():
+            folder = (world.record(name) or {}).get("folder")
+            if folder:
+                answer = host.run("verify", folder, "--json")
+                if not answer.json().get("sound"):
+                    faults.append(f"{name}: {answer.out}{answer.err}")
+        _raise(faults)
+        self.tally["calls"] = len(calls)
+        self.tally["epochs that called"] = len({call.epoch for call in calls})
+        self.tally["events"] = len(log)
+        self.tally["messages"] = len(self.asked)
+        self.tally["unknown outcomes"] = sum(
+            event["header"]["kind"] == "tool_outcome" and event["body"]["status"] == "unknown"
+            for event in log
+        )
+        self.tally["frames lost"] = world.switch.lost
+        self.tally["frames passed"] = world.switch.passed
+
+    def _send(self, host: Host, request: str) -> None:
+        """A message to whoever runs the agent; what is accepted must be read once."""
+        done = host.run("send", CAPSULE, "What is new?", "--request", request)
+        if done.code == 0:
+            self.asked.append(request)
+        else:
+            self.tally["messages refused"] += 1
+
+    def _wait_for_moment(self, source: Host, mover: "subprocess.Popen[bytes]") -> None:
+        """Until the move has come to some moment, or some time has passed."""
+        if self.dice.random() < 0.4:
+            time.sleep(self.dice.uniform(0, 3))
+            return
+        moment, end = self.dice.choice(MOMENTS), time.monotonic() + 20
+        while mover.poll() is None and time.monotonic() < end:
+            record = self.world.record(source.name)
+            if record is not None and record["state"] == moment:
+                time.sleep(self.dice.choice((0.0, 0.0, self.dice.uniform(0, 0.1))))
+                return
+            time.sleep(0.001)
+
+    def _outcome(self, source: Host, mover: "subprocess.Popen[bytes]") -> str:
+        try:
+            mover.communicate(timeout=MOVER_SECONDS)
+        except subprocess.TimeoutExpired:
+            source.end("mover", 9)
+            mover.wait(30)
+            raise Broken(f"the mover did not end: {_said(source, 'mover.err')}") from None
+        said = _said(source, "mover.out")
+        try:
+            answer = json.loads(said)
+        except ValueError:
+            return "killed"
+        if "outcome" not in answer:
+            self.tally[f"error {answer['error']['code']}"] += 1
+            return "refused"
+        if answer["outcome"] == "moved":
+            self.frozen.append(answer["frozen_milliseconds"])
+        elif answer["reason"]:
+            self.tally[f"reason {answer['reason']['code']}"] += 1
+        return answer["outcome"]
+
+    def _heal(self) -> None:
+        """Every machine is up, and its daemon listens."""
+        self.world.switch.cut.clear()
+        for host in self.world.hosts.values():
+            listens = [pid for pid in host.pids("daemon") if _listens(pid)]
+            if not listens:
+                host.serve()
+
+    def _settle(self) -> str:
+        """The one holder, once nothing is open anywhere. Raises: Broken."""
+        world = self.world
+        end = time.monotonic() + SETTLE_SECONDS
+        ask = time.monotonic() + ASK_SECONDS
+        while faults := list(judge.of_the_ledgers(world)):
+            if len(world.holders()) > 1 or time.monotonic() > end:
+                raise Broken("; ".join(faults))
+            if time.monotonic() > ask:
+                ask = time.monotonic() + ASK_SECONDS
+                self._resume()
+            time.sleep(0.05)
+        return world.holders()[0]
+
+    def _resume(self) -> None:
+        for name, state in self.world.states().items():
+            if state in ("FROZEN", "IN_DOUBT"):
+                self.tally["asked by hand"] += 1
+                self.world.hosts[name].run("move", "resume", CAPSULE, "--json")
+
+    def _works(self, holder: str) -> None:
+        """The agent goes on at the holder. Raises: RuntimeError."""
+        calls = self.world.counter.calls
+        begun = len(calls)
+        until(
+            lambda: any(call.host == holder for call in calls[begun:]),
+            WORK_SECONDS,
+            f"a call from {holder}",
+        )
+
+    def _judge(self) -> None:
+        _raise(list(judge.of_the_world(list(self.world.counter.calls))))
+
+
+def _raise(faults: list[str]) -> None:
+    if faults:
+        raise Broken("; ".join(faults[:10]))
+
+
+def _said(host: Host, name: str) -> str:
+    return (host.folder / name).read_text()
+
+
+def _listens(pid: int) -> bool:
+    try:
+        return b"--listen" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _rests(world: World, holder: str) -> bool:
+    return world.log(holder)[-1]["header"]["kind"] == "turn_ended"
+
+
+def run(
+    folder: Path,
+    *,
+    moves: int,
+    seed: int,
+    seconds: float = float("inf"),
+    say: Callable[[str], None] = print,
+    troubles: Sequence[str] = tuple(ALL),
+) -> Campaign:
+    """A whole campaign in an empty folder. Raises: Broken, RuntimeError."""
+    say(f"seed {seed}")
+    dice, end = Random(seed), time.monotonic() + seconds
+    with three_machines(folder, dice) as world:
+        campaign = Campaign(world=world, dice=dice, say=say, troubles=troubles)
+        for number in range(1, moves + 1):
+            if time.monotonic() > end:
+                break
+            campaign.move(number)
+        campaign.finish()
+    return campaign
+
+
+def main() -> int:
+    words = argparse.ArgumentParser()
+    words.add_argument("--moves", type=int, default=500)
+    words.add_argument("--seed", type=int, default=None)
+    words.add_argument("--seconds", type=float, default=float("inf"))
+    given = words.parse_args()
+    if why := why_not():
+        print(f"not run: {why}")
+        return 1
+    seed = Random().randrange(1 << 32) if given.seed is None else given.seed
+    folder = Path(tempfile.mkdtemp(prefix="sojourn-machines-"))
+    try:
+        campaign = run(folder, moves=given.moves, seed=seed, seconds=given.seconds)
+    except (Broken, RuntimeError) as failure:
+        print(f"BROKEN, seed {seed}: {failure}\neverything is left in {folder}")
+        return 1
+    shutil.rmtree(folder)
+    for name, count in sorted(campaign.tally.items()):
+        print(f"{count:8} {name}")
+    frozen = sorted(campaign.frozen)
+    if frozen:
+        print(f"{frozen[len(frozen) // 2]:8} ms frozen, median; {frozen[-1]} ms at most")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
