@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 from machines import judge
-from machines.host import Host, until, why_not
+from machines.host import Host, ended, until, why_not
 from machines.trouble import ALL, Scene
 from machines.world import CAPSULE, World, three_machines
 
@@ -84,7 +84,7 @@ class Campaign:
         world.counter.enough = True
         holder = world.holders()[0]
         host = world.hosts[holder]
-        until(lambda: _rests(world, holder), WORK_SECONDS, "the agent to rest", pause=0.2)
+        until(lambda: world.rests(holder), WORK_SECONDS, "the agent to rest", pause=0.2)
         log, calls = world.log(holder), world.counter.calls
         record = world.record(holder) or {}
         diary = (Path(record["workspace"]) / "diary.txt").read_text()
@@ -132,11 +132,9 @@ class Campaign:
 
     def _outcome(self, source: Host, mover: "subprocess.Popen[bytes]") -> str:
         try:
-            mover.communicate(timeout=MOVER_SECONDS)
-        except subprocess.TimeoutExpired:
-            source.end("mover", 9)
-            mover.wait(30)
-            raise Broken(f"the mover did not end: {_said(source, 'mover.err')}") from None
+            until(lambda: ended(mover), MOVER_SECONDS, "the mover to end")
+        except RuntimeError as late:
+            raise Broken(f"{late}: {_said(source, 'mover.err')}") from None
         said = _said(source, "mover.out")
         try:
             answer = json.loads(said)
@@ -174,20 +172,32 @@ class Campaign:
         return world.holders()[0]
 
     def _resume(self) -> None:
+        """What a person would do who sees a move that does not go on."""
         for name, state in self.world.states().items():
-            if state in ("FROZEN", "IN_DOUBT"):
-                self.tally["asked by hand"] += 1
-                self.world.hosts[name].run("move", "resume", CAPSULE, "--json")
+            match state:
+                case "FROZEN":
+                    self.tally["aborted by hand"] += 1
+                    self.world.hosts[name].run("move", "abort", CAPSULE, "--json")
+                case "IN_DOUBT":
+                    self.tally["asked by hand"] += 1
+                    self.world.hosts[name].run("move", "resume", CAPSULE, "--json")
+                case _:
+                    pass
 
     def _works(self, holder: str) -> None:
-        """The agent goes on at the holder. Raises: RuntimeError."""
+        """The agent goes on at the holder; one whose turn came to its limit is told to.
+
+        Raises: RuntimeError.
+        """
         calls = self.world.counter.calls
         begun = len(calls)
-        until(
-            lambda: any(call.host == holder for call in calls[begun:]),
-            WORK_SECONDS,
-            f"a call from {holder}",
-        )
+
+        def called() -> bool:
+            if self.world.rests(holder):
+                self._send(self.world.hosts[holder], f"go-on-{begun}")
+            return any(call.host == holder for call in calls[begun:])
+
+        until(called, WORK_SECONDS, f"a call from {holder}", pause=0.1)
 
     def _judge(self) -> None:
         _raise(list(judge.of_the_world(list(self.world.counter.calls))))
@@ -209,10 +219,6 @@ def _listens(pid: int) -> bool:
         return False
 
 
-def _rests(world: World, holder: str) -> bool:
-    return world.log(holder)[-1]["header"]["kind"] == "turn_ended"
-
-
 def run(
     folder: Path,
     *,
@@ -223,6 +229,7 @@ def run(
     troubles: Sequence[str] = tuple(ALL),
 ) -> Campaign:
     """A whole campaign in an empty folder. Raises: Broken, RuntimeError."""
+    folder.mkdir(exist_ok=True)
     say(f"seed {seed}")
     dice, end = Random(seed), time.monotonic() + seconds
     with three_machines(folder, dice) as world:
@@ -248,7 +255,7 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="sojourn-machines-"))
     try:
         campaign = run(folder, moves=given.moves, seed=seed, seconds=given.seconds)
-    except (Broken, RuntimeError) as failure:
+    except (Broken, RuntimeError, OSError) as failure:
         print(f"BROKEN, seed {seed}: {failure}\neverything is left in {folder}")
         return 1
     shutil.rmtree(folder)

@@ -36,6 +36,8 @@ while True:
         time.sleep(0.02)
 """
 
+APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts")
+
 SERVER = """\
 Port 22
 ListenAddress {address}
@@ -170,9 +172,7 @@ class Host:
     def boot(self) -> None:
         """Power on: init and sshd; the daemon is another matter."""
         made = subprocess.Popen(
-            ["ip", "netns", "exec", self.net]
-            + ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--uts"]
-            + [sys.executable, "-S", "-c", INIT, self.name],
+            ["ip", "netns", "exec", self.net, *APART, sys.executable, "-S", "-c", INIT, self.name],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -186,9 +186,12 @@ class Host:
     def crash(self) -> None:
         """Every process of it is killed at once."""
         os.kill(self._init, signal.SIGKILL)
-        for program in self._programs:
-            program.wait(30)
+        until(self._dead, 30, f"the processes of {self.name} to end")
         self._programs = []
+
+    def _dead(self) -> bool:
+        """Whether all have ended; a stopped one keeps the others waiting, so all are woken."""
+        return not [program for program in self._programs if not ended(program)]
 
     def serve(self) -> None:
         """Its daemon runs on return, and listens by TLS; one that ssh had started is replaced."""
@@ -200,7 +203,11 @@ class Host:
                 [*SOJOURN, "serve", "--json", "--listen", f"{self.address}:{TLS_PORT}"],
                 "daemon.log",
             )
-            until(lambda: _said(log, begun) or program.poll() is not None, 60, "the daemon")  # noqa: B023
+            until(
+                lambda: _said(log, begun) or program.poll() is not None,  # noqa: B023
+                60,
+                "the daemon to serve",
+            )
             if program.poll() is None:
                 return
         raise RuntimeError(f"the daemon of {self.name} does not start: {log.read_text()[-2000:]}")
@@ -235,7 +242,7 @@ class Host:
             (self.folder / f"{name}.out").open("wb") as out,
             (self.folder / f"{name}.err").open("wb") as err,
         ):
-            return subprocess.Popen(
+            program = subprocess.Popen(
                 self.within([*SOJOURN, *words]),
                 env=self._environment(),
                 cwd=self.folder,
@@ -243,6 +250,8 @@ class Host:
                 stdout=out,
                 stderr=err,
             )
+        self._programs.append(program)
+        return program
 
     def within(self, command: list[str]) -> list[str]:
         """The same command, as a process of this host."""
@@ -292,6 +301,13 @@ SOJOURN = (sys.executable, "-m", "sojourn")
 
 def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+def ended(program: "subprocess.Popen[bytes]") -> bool:
+    """Whether it has; nsenter stops itself along with its program, so it is woken."""
+    if program.poll() is None:
+        program.send_signal(signal.SIGCONT)
+    return program.poll() is not None
 
 
 def _role(words: list[str]) -> Role | None:

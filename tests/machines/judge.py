@@ -93,6 +93,6 @@ def of_the_staging(world: World) -> Iterator[str]:
             if files:
                 yield f"{name}: left in {os.path.relpath(above, host.home)}: {files[0]}"
         record = world.record(name)
-        moves = (record or {}).get("moves") or {}
+        moves: Event = (record or {}).get("moves") or {}
         if moves.get("slot"):
             yield f"{name}: a slot is left"

@@ -1,6 +1,7 @@
 """Three machines that know each other, a counter outside, and one agent that never rests."""
 
 import json
+import os
 import subprocess
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from machines.switch import Switch
 
 NAMES = ("a", "b", "c")
 CAPSULE = "box"
+LINE_BYTES = 100_000
 BALLAST = 8
 BALLAST_BYTES = 60_000
 
@@ -64,6 +66,16 @@ class World:
             return []
         data = (Path(record["folder"]) / "memory/timeline_events.jsonl").read_bytes()
         return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+
+    def rests(self, host: str) -> bool:
+        """Whether the host's log ends with the end of a turn."""
+        record = self.record(host)
+        if record is None or not record["folder"]:
+            return False
+        with (Path(record["folder"]) / "memory/timeline_events.jsonl").open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - LINE_BYTES))
+            lines = log.read().split(b"\n")
+        return b'"kind":"turn_ended"' in lines[-2]
 
 
 @contextmanager
