@@ -40,9 +40,11 @@ class Campaign:
     dice: Random
     say: Callable[[str], None]
     troubles: Sequence[str] = tuple(ALL)
+    moments: Sequence[str] = MOMENTS
     tally: Tally[str] = field(default_factory=Tally[str])
     frozen: list[int] = field(default_factory=list[int])
     asked: list[str] = field(default_factory=list[str])
+    _mover_died: bool = False
 
     def move(self, number: int) -> None:
         """One move with its trouble, settled and judged. Raises: Broken, RuntimeError."""
@@ -65,18 +67,32 @@ class Campaign:
             self._wait_for_moment(source, mover)
             ALL[name](scene)
             self.tally[name] += 1
+        what = f"{number:4} {source.name}->{target.name} {way} {', '.join(troubles):32}"
+        try:
+            self._end(source, mover, target.name, what, began)
+        except (Broken, RuntimeError):
+            self.say(f"{what} broken after {time.monotonic() - began:.1f} s")
+            raise
+
+    def _end(
+        self,
+        source: Host,
+        mover: "subprocess.Popen[bytes]",
+        target: str,
+        what: str,
+        began: float,
+    ) -> None:
+        """What becomes of the move."""
         outcome = self._outcome(source, mover)
+        self._mover_died |= outcome == "killed"
         self._heal()
         holder = self._settle()
         self._works(holder)
         self._judge()
         self.tally[outcome] += 1
         self.tally["moves"] += 1
-        self.tally["arrived"] += holder == target.name
-        self.say(
-            f"{number:4} {source.name}->{target.name} {way} {', '.join(troubles):32} {outcome:12} "
-            f"now {holder}  {time.monotonic() - began:5.1f} s"
-        )
+        self.tally["arrived"] += holder == target
+        self.say(f"{what} {outcome:10} now {holder}  {time.monotonic() - began:5.1f} s")
 
     def finish(self) -> None:
         """Let the agent rest, and look at every byte. Raises: Broken."""
@@ -90,7 +106,9 @@ class Campaign:
         diary = (Path(record["workspace"]) / "diary.txt").read_text()
         faults = [*judge.of_the_log(log, calls, ("begin", *self.asked))]
         faults += judge.of_the_workspace(log, diary)
-        faults += judge.of_the_ledgers(world)
+        for host in world.hosts.values():
+            host.serve()
+        faults += [*judge.of_the_ledgers(world), *judge.of_the_staging(world)]
         for name, host in world.hosts.items():
             folder = (world.record(name) or {}).get("folder")
             if folder:
@@ -119,10 +137,10 @@ class Campaign:
 
     def _wait_for_moment(self, source: Host, mover: "subprocess.Popen[bytes]") -> None:
         """Until the move has come to some moment, or some time has passed."""
-        if self.dice.random() < 0.4:
+        if self.moments == MOMENTS and self.dice.random() < 0.4:
             time.sleep(self.dice.uniform(0, 3))
             return
-        moment, end = self.dice.choice(MOMENTS), time.monotonic() + 20
+        moment, end = self.dice.choice(self.moments), time.monotonic() + 20
         while mover.poll() is None and time.monotonic() < end:
             record = self.world.record(source.name)
             if record is not None and record["state"] == moment:
@@ -162,7 +180,7 @@ class Campaign:
         world = self.world
         end = time.monotonic() + SETTLE_SECONDS
         ask = time.monotonic() + ASK_SECONDS
-        while faults := list(judge.of_the_ledgers(world)):
+        while faults := self._open():
             if len(world.holders()) > 1 or time.monotonic() > end:
                 raise Broken("; ".join(faults))
             if time.monotonic() > ask:
@@ -170,6 +188,16 @@ class Campaign:
                 self._resume()
             time.sleep(0.05)
         return world.holders()[0]
+
+    def _open(self) -> list[str]:
+        """What is not settled; a mover that died before it promised anything cannot clean up."""
+        faults = list(judge.of_the_ledgers(self.world))
+        left = list(judge.of_the_staging(self.world))
+        if not self._mover_died:
+            return faults + left
+        if left and not faults:
+            self.tally["staging left until the next start"] += 1
+        return faults
 
     def _resume(self) -> None:
         """What a person would do who sees a move that does not go on."""
@@ -227,13 +255,15 @@ def run(
     seconds: float = float("inf"),
     say: Callable[[str], None] = print,
     troubles: Sequence[str] = tuple(ALL),
+    moments: Sequence[str] = MOMENTS,
+    faulty: bool = False,
 ) -> Campaign:
-    """A whole campaign in an empty folder. Raises: Broken, RuntimeError."""
+    """A whole campaign in a folder of its own. Raises: Broken, RuntimeError."""
     folder.mkdir(exist_ok=True)
     say(f"seed {seed}")
     dice, end = Random(seed), time.monotonic() + seconds
-    with three_machines(folder, dice) as world:
-        campaign = Campaign(world=world, dice=dice, say=say, troubles=troubles)
+    with three_machines(folder, dice, faulty=faulty) as world:
+        campaign = Campaign(world=world, dice=dice, say=say, troubles=troubles, moments=moments)
         for number in range(1, moves + 1):
             if time.monotonic() > end:
                 break

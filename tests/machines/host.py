@@ -116,7 +116,7 @@ class Host:
     folder: Path
     keys: Path
     counter: str = ""
-    machine: str = ""
+    faulty: bool = False
     _init: int = 0
     _inside: str = ""
     _programs: "list[subprocess.Popen[bytes]]" = field(
@@ -279,6 +279,7 @@ class Host:
             "SOJOURN_HOME": str(self.home),
             "SOJOURN_SSH": f"ssh -F {self.folder / 'ssh_config'}",
             "COUNTER": self.counter,
+            "FAULT": "1" if self.faulty else "",
         }
 
     def _all(self) -> Iterator[tuple[int, Role]]:

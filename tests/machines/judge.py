@@ -76,23 +76,23 @@ def of_the_workspace(log: Sequence[Event], diary: str) -> Iterator[str]:
 
 
 def of_the_ledgers(world: World) -> Iterator[str]:
-    """Whether exactly one machine holds the capsule, and nothing is staged anywhere."""
+    """Whether exactly one machine holds the capsule, and nothing is promised anywhere."""
     holders = world.holders()
     if len(holders) != 1:
         yield f"holders: {world.states()}"
-    epochs = {name: record["epoch"] for name in world.hosts if (record := world.record(name))}
+    records = {name: record for name in world.hosts if (record := world.record(name))}
+    epochs = {name: record["epoch"] for name, record in records.items()}
     if holders and epochs[holders[0]] != max(epochs.values()):
         yield f"the holder {holders[0]} is not at the highest epoch: {epochs}"
-    yield from of_the_staging(world)
+    for name, record in records.items():
+        moves: Event = record.get("moves") or {}
+        if moves.get("slot"):
+            yield f"{name}: a slot is left"
 
 
 def of_the_staging(world: World) -> Iterator[str]:
+    """What lies there of moves that came to nothing."""
     for name, host in world.hosts.items():
-        arriving = host.home / "arriving"
-        for above, _, files in os.walk(arriving):
+        for above, _, files in os.walk(host.home / "arriving"):
             if files:
                 yield f"{name}: left in {os.path.relpath(above, host.home)}: {files[0]}"
-        record = world.record(name)
-        moves: Event = (record or {}).get("moves") or {}
-        if moves.get("slot"):
-            yield f"{name}: a slot is left"

@@ -79,13 +79,16 @@ class World:
 
 
 @contextmanager
-def three_machines(folder: Path, dice: Random) -> Generator[World]:
-    """They are up, paired with each other, and the agent works on one of them."""
+def three_machines(folder: Path, dice: Random, *, faulty: bool = False) -> Generator[World]:
+    """They are up, paired with each other, and the agent works on one of them.
+
+    With `faulty` a rule of moves is left out on all of them (`far_tools/faulty.py`).
+    """
     switch = Switch(Random(dice.random()))
     keys = folder / "keys"
     keys.mkdir()
     hosts = {
-        name: Host(name=name, number=number, folder=folder / name, keys=keys)
+        name: Host(name=name, number=number, folder=folder / name, keys=keys, faulty=faulty)
         for number, name in enumerate(NAMES, start=1)
     }
     _make_keys(keys, hosts)
