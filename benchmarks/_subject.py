@@ -5,6 +5,8 @@ at queue and inbox, appends and syncs. `--render` renders the whole log at each 
 real run does. The third verb, `render`, times the rendering of a capsule's log alone.
 """
 
+# ruff: noqa: E402 - the clock starts before anything is imported
+
 from __future__ import annotations
 
 import sys
@@ -12,29 +14,29 @@ import time
 
 BEGAN = time.perf_counter()
 
-import asyncio  # noqa: E402
-import json  # noqa: E402
-import statistics  # noqa: E402
-from collections.abc import AsyncGenerator, Callable, Mapping  # noqa: E402
-from pathlib import Path  # noqa: E402
+import asyncio
+import json
+import statistics
+from collections.abc import AsyncGenerator, Callable, Mapping
+from pathlib import Path
 
-import msgspec  # noqa: E402
+import msgspec
 
-from sojourn import Agent, Machine, tool  # noqa: E402
-from sojourn.agent import Place  # noqa: E402
-from sojourn.core.view import Prompt  # noqa: E402
-from sojourn.drive import perform  # noqa: E402
-from sojourn.drive.hold import Hold  # noqa: E402
-from sojourn.format.event import Issuer, Options, ToolOutcome  # noqa: E402
-from sojourn.ids import BlobId, CallKey  # noqa: E402
-from sojourn.ports import ServerEvent  # noqa: E402
-from sojourn.render import Rendered, ReplyReader, Target, dialect  # noqa: E402
-from sojourn.render.profile import profile_for  # noqa: E402
-from sojourn.render.request import Constraints, render_bytes  # noqa: E402
+from sojourn import Agent, Machine, tool
+from sojourn.agent import Place
+from sojourn.core.view import Prompt
+from sojourn.drive import perform
+from sojourn.drive.hold import Hold
+from sojourn.format.event import Issuer, Options, ToolOutcome
+from sojourn.ids import BlobId, CallKey
+from sojourn.ports import ServerEvent
+from sojourn.render import Rendered, ReplyReader, Target, dialect
+from sojourn.render.profile import profile_for
+from sojourn.render.request import Constraints, render_bytes
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 
-from workload import (  # noqa: E402
+from workload import (
     PROMPT,
     TOOL_NAME,
     Order,

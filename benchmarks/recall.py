@@ -6,6 +6,7 @@ benchmarks/README.md says what each row is; recall_set.tsv is the published set.
 from __future__ import annotations
 
 import argparse
+import importlib
 import statistics
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from sojourn.store.working_index import SqliteWorkingIndex
 BENCH = "recall"
 SET = Path(__file__).with_name("recall_set.tsv")
 TIMED = 10_000
-MEMORY = "--memory"
+MEMORY, FIRST = "--memory", "--first"
 GOAL_INDEX_SECONDS = 30.0
 GOAL_QUERY_MILLISECONDS = 100.0
 
@@ -65,11 +66,15 @@ def passage_of(number: int, text: str) -> Passage:
 
 
 class Searched:
-    """Texts in a working index of their own."""
+    """Texts in a working index of their own; none is put in when it is there already."""
 
-    def __init__(self, path: Path, texts: Sequence[str]) -> None:
+    def __init__(self, path: Path, texts: Sequence[str] = ()) -> None:
         self.embedder = StaticEmbedder()
         self.index = SqliteWorkingIndex(str(path))
+        with self.index.alone():
+            self._take_in(texts)
+
+    def _take_in(self, texts: Sequence[str]) -> None:
         passages = [passage_of(number, text) for number, text in enumerate(texts)]
         for start in range(0, len(passages), 512):
             self.index.update(gone=(), new=passages[start : start + 512], mark="")
@@ -92,6 +97,10 @@ class Searched:
 
     def both(self, question: str) -> list[int]:
         """Return passages as `sojourn search` ranks them."""
+        with self.index.alone():
+            return self._both(question)
+
+    def _both(self, question: str) -> list[int]:
         words, by_words = recall.words_of(question), self.words(question)
         total, having = self.index.having(words, by_words)
         by_words = recall.covering(by_words, having, total=total)
@@ -148,16 +157,20 @@ def cost_rows(
     embedder.embed(many(texts))
     embed_seconds = time.perf_counter() - began
     latencies: list[float] = []
+    processor: list[float] = []
     for question, _ in questions:
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         searched.both(question)
         latencies.append((time.perf_counter() - began) * 1000)
+        processor.append((time.process_time() - used) * 1000)
+    first = [first_of_process(folder / "many.sqlite3", question) for question, _ in questions[:5]]
     began = time.perf_counter()
     StaticEmbedder().embed(["load"])
     load_milliseconds = (time.perf_counter() - began) * 1000
-    megabytes = memory_of_embedder()
+    megabytes = float(in_process(MEMORY))
     size = (folder / "many.sqlite3").stat().st_size / 1e6
-    middle = statistics.median(latencies)
+    middle, one = statistics.median(latencies), statistics.median(processor)
+    earlier, numpy = (statistics.median(each) for each in zip(*first, strict=True))
     put_table(
         f"{TIMED:,} texts",
         ("", "value"),
@@ -165,7 +178,10 @@ def cost_rows(
             ("index them", f"{index_seconds:.1f} s"),
             ("of that, vectors", f"{embed_seconds:.1f} s"),
             ("a question, median", f"{middle:.1f} ms"),
+            ("of that, processor", f"{one:.1f} ms"),
             ("a question, slowest", f"{max(latencies):.1f} ms"),
+            ("the first in a process", f"{earlier:.1f} ms"),
+            ("of that, numpy's import", f"{numpy:.1f} ms"),
             ("load the table", f"{load_milliseconds:.0f} ms"),
             ("memory of the embedder", f"{megabytes:.0f} MB"),
             ("working index on disk", f"{size:.0f} MB"),
@@ -175,6 +191,9 @@ def cost_rows(
         Row(row="index 10,000 texts", value=index_seconds, unit="s", goal=GOAL_INDEX_SECONDS),
         Row(row="vectors of 10,000 texts", value=embed_seconds, unit="s"),
         Row(row="question, median", value=middle, unit="ms", goal=GOAL_QUERY_MILLISECONDS),
+        Row(row="question, median, processor", value=one, unit="ms"),
+        Row(row="question, first in a process", value=earlier, unit="ms"),
+        Row(row="import of numpy", value=numpy, unit="ms"),
         Row(row="load the table", value=load_milliseconds, unit="ms"),
         Row(row="memory of the embedder", value=megabytes, unit="MB"),
         Row(row="working index on disk", value=size, unit="MB"),
@@ -189,16 +208,31 @@ def resident() -> float:
     raise RuntimeError("the kernel does not tell VmRSS")
 
 
-def memory_of_embedder() -> float:
-    """Return what numpy and the table take in a fresh process, in MB."""
+def in_process(*words: str) -> str:
+    """Return what this file prints in a process of its own."""
     ended = subprocess.run(
-        [sys.executable, __file__, MEMORY],
+        [sys.executable, __file__, *words],
         check=True,
         capture_output=True,
         text=True,
         env=clean_environment(),
     )
-    return float(ended.stdout)
+    return ended.stdout
+
+
+def first_of_process(path: Path, question: str) -> tuple[float, float]:
+    """Return milliseconds of the first question in a process, and numpy's import in them."""
+    whole, numpy = in_process(FIRST, str(path), question).split()
+    return float(whole), float(numpy)
+
+
+def say_first(path: Path, question: str) -> None:
+    """Print how long the first question of this process takes, and importing numpy in it."""
+    began = time.perf_counter()
+    importlib.import_module("numpy")
+    numpy = (time.perf_counter() - began) * 1000
+    Searched(path).both(question)
+    put(f"{(time.perf_counter() - began) * 1000} {numpy}")
 
 
 def say_memory() -> None:
@@ -213,7 +247,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="recall alone")
     parser.add_argument(MEMORY, action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(FIRST, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.first:
+        path, question = given.first
+        say_first(Path(path), question)
+        return 0
     if given.memory:
         say_memory()
         return 0

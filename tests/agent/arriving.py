@@ -11,9 +11,9 @@ import pytest
 
 from agent.stage import Stage
 from sojourn import Machine
-from sojourn.agent import carry
+from sojourn.agent import archives
+from sojourn.agent.archives import Wanted
 from sojourn.agent.arrive import Imported, import_archive
-from sojourn.agent.carry import Wanted
 from sojourn.errors import SojournError
 from sojourn.format import archive, layout, manifest, seal
 from sojourn.format.manifest import FileMark
@@ -23,7 +23,7 @@ SAYS = [{"text": f"Answer {number}."} for number in range(9)]
 
 def export(stage: Stage, file: str = "box.tar", **options: Any) -> Path:
     wanted = Wanted(file=str(stage.folder / file), **options)
-    asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted))
+    asyncio.run(archives.export_capsule(stage.machine, stage.make(), wanted))
     return stage.folder / file
 
 
@@ -98,8 +98,7 @@ def resealed(file: Path, changed: dict[str, bytes]) -> Path:
     }
     assert found.seal is not None
     made = msgspec.structs.replace(found, files=marks)
-    digest = seal.mark(seal._text(seal._lines(made))).sha256
-    made = msgspec.structs.replace(made, seal=msgspec.structs.replace(found.seal, sums=digest))
+    made = seal.with_sums(made)
     data = manifest.encode(made)
     return pack(file, {**files, layout.MANIFEST: data, layout.SUMS: seal.sums(made, data)})
 

@@ -11,7 +11,8 @@ from typing import Any
 from agent.stage import Stage
 from sojourn import Machine
 from sojourn.agent import Place
-from sojourn.agent.carrying import claim, fork
+from sojourn.agent.forking import fork
+from sojourn.agent.taking_over import claim
 from sojourn.drive.claim import ClaimedCapsule
 from sojourn.drive.fork import ForkedCapsule
 from sojourn.format.event import Event

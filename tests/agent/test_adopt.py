@@ -18,7 +18,7 @@ from agent.carried import (
     taken_over,
 )
 from agent.stage import Stage
-from sojourn.agent.carrying import adopt, orphan_at, orphans
+from sojourn.agent.taking_over import adopt, orphan_at, orphans
 from sojourn.core.tenure import MayLook
 from sojourn.errors import (
     HeldElsewhereError,

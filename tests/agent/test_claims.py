@@ -24,7 +24,7 @@ from agent.carried import (
 )
 from agent.stage import Stage
 from sojourn import Machine
-from sojourn.agent.carrying import claim
+from sojourn.agent.taking_over import claim
 from sojourn.core.tenure import MayLook, reasons
 from sojourn.drive.claim import Risks
 from sojourn.errors import (

@@ -1,6 +1,7 @@
 """Exporting: sealed once, the same bytes again, opened and checked by other people's tools."""
 
 import asyncio
+import gzip
 import os
 import random
 import shutil
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 
 from agent.stage import Stage
-from sojourn.agent import carry
-from sojourn.agent.carry import Exported, Wanted
+from sojourn.agent import archives
+from sojourn.agent.archives import Exported, Wanted
 from sojourn.agent.trust import scan
+from sojourn.drive.observe import Unwatched
+from sojourn.drive.scan import Suspect
 from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
 from sojourn.format import layout, manifest
 from sojourn.format.capsule_kinds import Sealed
@@ -41,13 +44,32 @@ def key(tmp_path: Path) -> Path:
 
 def export(stage: Stage, file: str = "box.tar", **options: Any) -> Exported:
     wanted = Wanted(file=str(stage.folder / file), **options)
-    return asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted))
+    return asyncio.run(archives.export_capsule(stage.machine, stage.make(), wanted))
 
 
 def shell(folder: Path, command: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False
     )
+
+
+def test_what_a_killed_export_left_is_removed_by_the_next_one(stage: Stage) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = stage.folder / f".sojourn-box.tar.{gone.pid}.0.tmp"
+    others = [
+        stage.folder / f".sojourn-box.tar.{os.getpid()}.7.tmp",
+        stage.folder / f".sojourn-other.tar.{gone.pid}.0.tmp",
+    ]
+    for path in (left, *others):
+        path.write_bytes(b"half an archive")
+    export(stage)
+    assert not left.exists()
+    assert all(path.exists() for path in others)
+    left.write_bytes(b"half an archive")
+    with pytest.raises(UsageError):
+        export(stage)
+    assert not left.exists()
 
 
 def test_an_unchanged_capsule_gives_the_same_bytes_again(stage: Stage) -> None:
@@ -81,7 +103,7 @@ def test_a_capsule_with_an_open_turn_is_sealed_and_goes_on(stage: Stage) -> None
     stage.rewrite([*SAYS[:1], {"fail": "overloaded"}, *SAYS])
     assert stage.run("more").reason == "model"
     export(stage)
-    assert carry.verify_archive(str(stage.folder / "box.tar")).findings == ()
+    assert archives.verify_archive(str(stage.folder / "box.tar")).findings == ()
     stage.rewrite(SAYS)
     assert stage.resume().reason == "rest"
     assert stage.verify() == []
@@ -89,13 +111,16 @@ def test_a_capsule_with_an_open_turn_is_sealed_and_goes_on(stage: Stage) -> None
 
 def test_stock_tools_unpack_and_check_what_was_written(stage: Stage, key: Path) -> None:
     export(stage, sign=str(key))
-    folder = stage.folder / "unpacked"
-    folder.mkdir()
-    (stage.folder / "allowed").write_text(f"ann {key.with_suffix('.pub').read_text()}")
-    assert shell(folder, "tar -xf ../box.tar").stderr == ""
-    steps = (folder / layout.VERIFY).read_text().replace("-f allowed_signers", "-f ../allowed")
-    commands = [part for part in steps.split("\n\n") if part.startswith("     ")]
+    place = stage.folder / "elsewhere"
+    place.mkdir()
+    (place / "allowed").write_text(f"ann {key.with_suffix('.pub').read_text()}")
+    text = shell(stage.folder, f"tar -xOf box.tar {layout.VERIFY}").stdout
+    steps = text.replace("-f allowed_signers", "-f ../allowed")
+    unpack, *commands = [part for part in steps.split("\n\n") if part.startswith("     ")]
     assert len(commands) == 3
+    assert shell(place, unpack.replace("FILE", "../box.tar")).stderr == ""
+    folder = place / "capsule"
+    assert sorted(one.name for one in place.iterdir()) == ["allowed", "capsule"]
     for command in commands:
         done = shell(folder, command.replace("-I NAME", "-I ann"))
         assert (done.returncode, done.stderr) == (0, ""), done
@@ -115,8 +140,9 @@ def test_a_changed_list_of_sums_is_found_with_stock_tools_alone(stage: Stage, ke
     (folder / layout.WORKING_MEMORY).write_text("forged")
     shell(folder, "(grep -v working_memory SHA256SUMS; sha256sum memory/working_memory.md) > s")
     shell(folder, "sort -k2 s > SHA256SUMS; rm s")
-    commands = [c for c in (folder / layout.VERIFY).read_text().split("\n\n") if c[:5] == " " * 5]
-    assert [shell(folder, commands[0]).returncode, shell(folder, commands[2]).returncode] == [0, 1]
+    steps = (folder / layout.VERIFY).read_text().split("\n\n")
+    _, sums, _, named = [part for part in steps if part.startswith("     ")]
+    assert [shell(folder, sums).returncode, shell(folder, named).returncode] == [0, 1]
 
 
 def test_zstd_and_age_of_others_open_what_was_written(stage: Stage, key: Path) -> None:
@@ -128,15 +154,15 @@ def test_zstd_and_age_of_others_open_what_was_written(stage: Stage, key: Path) -
     for given in (identity, key):
         done = shell(stage.folder, f"age -d -i {given} box.age | zstd -dc | cmp - plain.tar")
         assert (done.returncode, done.stderr) == (0, "")
-        checked = carry.verify_archive(str(stage.folder / "box.age"), identities=[str(given)])
+        checked = archives.verify_archive(str(stage.folder / "box.age"), identities=[str(given)])
         assert (checked.findings, checked.refused) == ((), None)
     with pytest.raises(UsageError) as refused:
-        carry.verify_archive(str(stage.folder / "box.age"))
+        archives.verify_archive(str(stage.folder / "box.age"))
     assert refused.value.code == "identity_needed"
     other = stage.folder / "other"
     shell(stage.folder, f"age-keygen -o {other}")
     with pytest.raises(FormatError) as wrong:
-        carry.verify_archive(str(stage.folder / "box.age"), identities=[str(other)])
+        archives.verify_archive(str(stage.folder / "box.age"), identities=[str(other)])
     assert wrong.value.code == "decryption_failed"
 
 
@@ -158,7 +184,7 @@ def test_a_file_that_is_there_is_not_replaced_unasked(stage: Stage) -> None:
     assert (stage.folder / "box.tar").read_text() == "mine"
     assert stage.bodies(Sealed) == []
     export(stage, force=True)
-    assert carry.verify_archive(str(stage.folder / "box.tar")).findings == ()
+    assert archives.verify_archive(str(stage.folder / "box.tar")).findings == ()
 
 
 def test_a_damaged_blob_stops_the_export_and_leaves_nothing(stage: Stage) -> None:
@@ -200,15 +226,39 @@ def test_what_is_likely_a_secret_stops_it_until_it_is_accepted(stage: Stage) -> 
     )
     assert token not in refused.value.message + refused.value.hint
     assert stage.bodies(Sealed) == [] and left(stage) == []
-    found = [one.id for one in scan(stage.make())]
+    found = [one.id for one in scan(stage.make()) if isinstance(one, Suspect)]
     assert export(stage, accept=found).new
+
+
+def test_what_cannot_be_read_stops_the_export_before_anything_is_sealed(stage: Stage) -> None:
+    blob = next((stage.capsule / layout.BLOBS).iterdir())
+    blob.unlink()
+    blob.mkdir()
+    with pytest.raises(FormatError) as refused:
+        export(stage)
+    path = f"{layout.BLOBS}/{blob.name}"
+    assert (refused.value.code, refused.value.file) == ("scan_incomplete", path)
+    assert stage.bodies(Sealed) == [] and left(stage) == []
+
+
+def test_an_export_says_how_many_files_hide_their_text(stage: Stage) -> None:
+    class Listening(Unwatched):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    notes: list[str] = []
+    hidden = gzip.compress(b"x")
+    (stage.capsule / layout.BLOBS / sha256(hidden).hexdigest()).write_bytes(hidden)
+    wanted = Wanted(file=str(stage.folder / "box.tar"))
+    asyncio.run(archives.export_capsule(stage.machine, stage.make(), wanted, observer=Listening()))
+    assert [note for note in notes if "1 compressed" in note]
 
 
 def test_a_copy_is_not_exported(stage: Stage) -> None:
     shutil.copytree(stage.make().folder, stage.folder / "copy")
     place = stage.machine.find(str(stage.folder / "copy"))
     with pytest.raises(SojournError) as refused:
-        asyncio.run(carry.export_capsule(stage.machine, place, Wanted(file="x.tar")))
+        asyncio.run(archives.export_capsule(stage.machine, place, Wanted(file="x.tar")))
     assert refused.value.code == "copied"
 
 
@@ -220,7 +270,9 @@ def test_the_end_of_an_interrupted_export_is_no_file(stage: Stage) -> None:
 
     wanted = Wanted(file=str(stage.folder / "box.tar"))
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted, progress=interrupt))
+        asyncio.run(
+            archives.export_capsule(stage.machine, stage.make(), wanted, progress=interrupt)
+        )
     assert left(stage) == []
     assert not export(stage).new
 
@@ -248,7 +300,7 @@ def test_what_the_disk_gives_back_is_compared_before_the_file_has_its_name(
         options = {"encrypt_to": [f"{key}.pub"]}
     wanted = Wanted(file=str(stage.folder / "box.tar"), **options)
     with pytest.raises(FormatError):
-        asyncio.run(carry.export_capsule(stage.machine, stage.make(), wanted, progress=spoil))
+        asyncio.run(archives.export_capsule(stage.machine, stage.make(), wanted, progress=spoil))
     assert spoilt
     assert left(stage) == []
 
@@ -266,16 +318,16 @@ def test_garbage_among_the_blobs_that_is_collected_is_a_change(stage: Stage) -> 
 def test_a_signature_is_put_in_and_replaced(stage: Stage, key: Path) -> None:
     export(stage, compress=True)
     file = str(stage.folder / "box.tar")
-    signed = carry.sign_archive(file, key=str(key))
-    assert carry.verify_archive(file).signed == signed
+    signed = archives.sign_archive(file, key=str(key))
+    assert archives.verify_archive(file).signed == signed
     other = stage.folder / "other"
     subprocess.run(["ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", other], check=True)
-    again = carry.sign_archive(file, key=str(other))
-    checked = carry.verify_archive(file)
+    again = archives.sign_archive(file, key=str(other))
+    checked = archives.verify_archive(file)
     assert checked.signed == again and again.kind == "ssh-rsa" and checked.wrapped == ("zstd",)
     allowed = stage.folder / "allowed"
     allowed.write_text(f"ann {key.with_suffix('.pub').read_text()}")
-    refused = carry.verify_archive(file, allowed_signers=str(allowed)).refused
+    refused = archives.verify_archive(file, allowed_signers=str(allowed)).refused
     assert refused is not None and refused.code == "signer_unknown"
 
 
@@ -286,7 +338,7 @@ def test_what_is_not_sound_is_not_signed(stage: Stage, key: Path) -> None:
     data = front + b"# Working Memory" + rest
     file.write_bytes(data)
     with pytest.raises(FormatError) as refused:
-        carry.sign_archive(str(file), key=str(key))
+        archives.sign_archive(str(file), key=str(key))
     assert refused.value.code == "file_altered"
     assert file.read_bytes() == data
 

@@ -22,7 +22,7 @@ from agent.stage import Stage, killed_in_call
 from agent.test_recovery import CALL_THEN_SAY, DYING, acting, effects
 from agent.test_refusals import Notes
 from sojourn import Machine
-from sojourn.agent.carrying import fork
+from sojourn.agent.forking import fork
 from sojourn.core.tenure import MayLook, MayRun
 from sojourn.drive.fork import ForkedCapsule, fork_capsule
 from sojourn.errors import (

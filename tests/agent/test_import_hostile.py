@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agent.arriving import SAYS, elsewhere, export, members, pack, refusal, resealed, take
 from agent.stage import Stage
 from sojourn import Machine
-from sojourn.agent import carry
+from sojourn.agent import archives
 from sojourn.agent.arrive import Arrival
 from sojourn.errors import LimitError, StorageError, UsageError
 from sojourn.format import archive, layout, manifest, seal
@@ -38,7 +38,7 @@ def test_a_file_that_is_not_what_the_log_gives_is_refused(stage: Stage) -> None:
         ),
     ):
         file = resealed(export(stage, force=True), {path: data})
-        assert carry.verify_archive(str(file)).findings == ()
+        assert archives.verify_archive(str(file)).findings == ()
         assert refusal(elsewhere(stage.folder), file) == "projection_differs"
 
 
@@ -61,7 +61,7 @@ def test_a_name_that_leads_out_is_no_name(stage: Stage) -> None:
     data = manifest.encode(found)
     sealed = {**files, layout.MANIFEST: data, layout.SUMS: seal.sums(found, data)}
     file = pack(stage.folder / "evil.tar", sealed)
-    assert carry.verify_archive(str(file)).findings == ()
+    assert archives.verify_archive(str(file)).findings == ()
     assert refusal(elsewhere(stage.folder), file) == "name_refused"
     assert take(elsewhere(stage.folder), file, name="tame").place is not None
 

@@ -19,9 +19,9 @@ from sojourn.drive.merge import Merged
 from sojourn.errors import FormatError, HeldElsewhereError, SojournError, UsageError
 from sojourn.format import manifest
 from sojourn.format.event import Input, Memory, ToolOutcome
+from sojourn.format.joining import join
 from sojourn.format.parts import TextPart
 from sojourn.format.timeline_write import Chain, write
-from sojourn.format.working_memory import join
 from sojourn.ids import BlobId, Clock, RequestId, Seq
 
 SAY = [{"text": "well"}, {"text": "well"}, {"text": "well"}, {"text": "well"}]
@@ -132,7 +132,7 @@ def test_two_edits_of_the_notes_are_both_kept_and_neither_is_an_edit_by_hand(
     found = merged(stage, other.capsule)
     assert found.notes == 2
     notes = (stage.capsule / "memory/working_memory.md").read_text()
-    assert notes in (join("mine", "yours"), join("yours", "mine"))
+    assert notes in (join("", "mine", "yours"), join("", "yours", "mine"))
     assert len(stage.bodies(Memory)) == 3
     stage.run("go on")
     assert len(stage.bodies(Memory)) == 3

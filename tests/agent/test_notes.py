@@ -13,7 +13,8 @@ from sojourn import Agent
 from sojourn.agent.notes import Edited, edit_notes, edits_of, notes_at, notes_on_disk
 from sojourn.errors import HeldElsewhereError, LimitError
 from sojourn.format.event import Event, Memory, ToolIntent, ToolOutcome
-from sojourn.format.working_memory import MAX_EDIT, join
+from sojourn.format.joining import join
+from sojourn.format.working_memory import MAX_EDIT
 
 FILE = "memory/working_memory.md"
 NEW = "# Working memory\n"
@@ -99,7 +100,7 @@ def test_a_hand_edit_while_the_agent_edits_keeps_both(tmp_path: Path) -> None:
     stage = Stage(tmp_path, [write("Plan", "one"), {"text": "Done."}])
     by_hand = before_call(1, lambda: (stage.capsule / FILE).write_text("# Mine\n"))
     stage.run(each=by_hand)
-    assert notes(stage) == join(NEW + "\n## Plan\n\none\n", "# Mine\n")
+    assert notes(stage) == join(NEW, NEW + "\n## Plan\n\none\n", "# Mine\n")
     assert [body.origin for body in stage.bodies(Memory)] == ["created", "tool", "hand"]
     assert stage.verify() == []
 
@@ -126,7 +127,7 @@ def test_an_edit_by_command_during_a_turn_is_read_at_the_next_step(tmp_path: Pat
 
     stage.run(each=before_call(1, send))
     assert not done[0].recorded
-    assert notes(stage) == join(NEW + "\n## Plan\n\none\n", "# Mine\n")
+    assert notes(stage) == join(NEW, NEW + "\n## Plan\n\none\n", "# Mine\n")
     assert stage.machine.look(stage.make()).waiting == 0
 
 

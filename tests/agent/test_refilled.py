@@ -14,7 +14,7 @@ from agent.carried import claimed, elsewhere, events_in, forked, run_in, sound, 
 from agent.stage import Stage
 from agent.test_refusals import Notes
 from sojourn import Machine
-from sojourn.agent.carrying import claim
+from sojourn.agent.taking_over import claim
 from sojourn.core.view import Notice
 from sojourn.drive.opening import hold_capsule
 from sojourn.errors import FormatError, NotFoundError, StoppedError, UsageError
@@ -346,7 +346,7 @@ def test_a_link_out_of_the_workspace_is_not_made_and_that_is_said(stage: Stage) 
     made = forked(stage, stage.make(), name="second", observer=notes)
     assert os.readlink(f"{made.workspace}/in") == "one.txt"
     assert not os.path.lexists(f"{made.workspace}/out")
-    assert any("out of the workspace: out" in note for note in notes.said)
+    assert any("out of the workspace): out" in note for note in notes.said)
 
 
 @pytest.mark.parametrize("after", range(0, 7, 2))
@@ -395,6 +395,6 @@ def test_a_file_that_was_redacted_is_left_out_of_a_workspace_and_that_is_said(st
     copy, machine, notes = copied(stage), elsewhere(stage), Notes()
     made = forked(stage, place, name="second", observer=notes)
     assert files(made.workspace) == {"one.txt": "other"}
-    assert any("were redacted: two.txt" in note for note in notes.said)
+    assert any("redacted): two.txt" in note for note in notes.said)
     taken = claimed(machine, machine.find(str(copy)))
     assert files(taken.record.workspace) == {"one.txt": "other"}

@@ -1,21 +1,29 @@
 """A capsule is searched by meaning and by words; its index can be made again from the log."""
 
 import asyncio
+import fcntl
 import os
+import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.stage import Stage
-from sojourn.agent.recalling import rebuild_index, search
+from sojourn.agent.recalling import rebuild_index, recall_of, search
 from sojourn.drive.recall import Found
 from sojourn.embedders.static import StaticEmbedder
 from sojourn.errors import CallError
 from sojourn.format import index
 from sojourn.format.event import ToolOutcome
+from sojourn.ids import CapsuleId
+from sojourn.ports_recall import Recalled, RecallExcept
 
 STEPS = [
     {"text": "The deadlock came from taking the two locks in opposite order."},
@@ -86,7 +94,7 @@ def test_what_was_said_is_found_in_other_words(stage: Stage) -> None:
 def test_the_number_of_an_event_is_the_one_that_its_line_has(stage: Stage) -> None:
     found = ask(stage, "deadlock", words_only=True).passages[0].passage
     (event,) = (event for event in stage.events() if event.id == found.event)
-    assert (found.number, found.kind) == (event.header.seq, "model_outcome")
+    assert (found.number, found.kind) == (event.header.seq + 1, "model_outcome")
 
 
 def test_by_words_alone_nothing_else_is_found(stage: Stage) -> None:
@@ -163,6 +171,72 @@ def test_a_lost_working_index_is_made_again(stage: Stage) -> None:
     before = texts(ask(stage, "deadlock"))
     working(stage).unlink()
     assert texts(ask(stage, "deadlock")) == before
+
+
+HOLDING = """
+import sys
+from sojourn.store.working_index import SqliteWorkingIndex
+
+with SqliteWorkingIndex(sys.argv[1]).alone():
+    print("held", flush=True)
+    sys.stdin.readline()
+    open(sys.argv[2], "x").close()
+"""
+
+USES: dict[str, Callable[[Stage], object]] = {
+    "a search": lambda stage: ask(stage, "deadlock"),
+    "making it anew": lambda stage: asyncio.run(rebuild_index(stage.machine, stage.make())),
+    "the tool": lambda stage: asyncio.run(
+        _recall(recall_of(stage.machine, stage.make()), "deadlock")
+    ),
+}
+
+
+async def _recall(recall: RecallExcept, question: str) -> Sequence[Recalled]:
+    return await recall(question, 5, None)
+
+
+@pytest.mark.parametrize("use", USES)
+def test_whoever_uses_the_index_waits_for_the_process_that_has_it_alone(
+    stage: Stage, use: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(stage, "deadlock")
+    done, real = tmp_path / "done", fcntl.flock
+    command = [sys.executable, "-c", HOLDING, str(working(stage)), str(done)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        letting_go = other.stdin
+
+        def flock(handle: int, operation: int) -> None:
+            """The other process goes on once somebody waits for what it has."""
+            if os.readlink(f"/proc/self/fd/{handle}") == f"{working(stage)}.lock":
+                with suppress(ValueError, BrokenPipeError):
+                    letting_go.close()
+            real(handle, operation)
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+        USES[use](stage)
+        assert done.exists()
+
+
+def test_capsules_whose_id_cannot_be_read_do_not_share_an_index(stage: Stage) -> None:
+    place = stage.make()
+    nameless = [
+        replace(place, capsule=CapsuleId(""), folder=str(stage.folder / name)) for name in "ab"
+    ]
+    for one in nameless:
+        shutil.copytree(place.folder, one.folder)
+    shutil.rmtree(Path(nameless[1].folder) / "memory")
+    (Path(nameless[1].folder) / "timeline.jsonl").write_bytes(b"")
+    found = [
+        texts(asyncio.run(search(stage.machine, one, "deadlock", words_only=True)))
+        for one in (*nameless, nameless[0])
+    ]
+    assert found[0] == found[2] != []
+    assert found[1] == []
+    assert len(list((stage.folder / "state/recall").glob("*.sqlite3"))) == 2
 
 
 def test_what_is_gone_from_the_log_leaves_no_trace(stage: Stage) -> None:

@@ -175,7 +175,7 @@ def test_an_earlier_snapshot_is_put_back_and_the_model_is_told_what_it_lacks(
     put = held(stage, lambda agent: agent.workspace.restore(first))
     assert sorted(os.listdir(workspace(stage))) == ["one.txt"]
     assert stage.kinds()[-3:] == ["snapshot", "restored", "snapshot"]
-    assert "by-hand" in str(taken(stage)[-2].body.delta)  # type: ignore[union-attr]
+    assert "by-hand" in str(taken(stage)[-2].body.delta)
     body = stage.bodies(Restored)[0]
     calls = [intent.call for intent in stage.bodies(ToolIntent)]
     assert (body.snapshot, body.why, body.missing) == (first, "asked", (calls[1],))

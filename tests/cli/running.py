@@ -28,8 +28,11 @@ NAMES = [
     (r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<boot>"),
     (r"\b[0-9a-f]{12}\b", "<mark>"),
     (r"(?m)^( *\d+ +)[0-9a-f]{8}\b", r"\1<short>"),
-    (r"\b(runner|event|chain|machine|from|to|restore box) [0-9a-f]{8}\b", r"\1 <short>"),
-    (r"(?m)^([●│*| ]+ )[0-9a-f]{8}\b", r"\1<short>"),
+    (
+        r"\b(runner|event|chain|machine|from|to|snapshot|one,|restore box) [0-9a-f]{8}\b",
+        r"\1 <short>",
+    ),
+    (r"(?m)^([●│*| ]+ (?:\d+|NN) )[0-9a-f]{8}\b", r"\1<short>"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "<time>"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>"),
     (r"(?:\b\d+ (?:s|min) ago\b|\bnow\b(?= {2}))( *)(?= \S)", "<ago>"),

@@ -1,6 +1,6 @@
 """The lanes of `sojourn graph`: what ran beside another strand has a lane of its own."""
 
-from sojourn.cli.lanes import PLAIN, Step, draw
+from sojourn.cli.lanes import PLAIN, Step, draw, upside_down
 
 
 def drawn(*steps: Step) -> list[str]:
@@ -57,3 +57,11 @@ def test_every_row_is_named_once_and_plain_signs_are_ascii() -> None:
     numbers = [number for _, number in draw(steps) if number is not None]
     assert numbers == [0, 1, 2, 3]
     assert all(line.translate(PLAIN).isascii() for line, _ in draw(steps))
+
+
+def test_upside_down_the_newest_is_on_top_and_lanes_part_and_join_the_other_way() -> None:
+    lines = list(draw([begin(0), begin(1, 0), at(0), at(1), begin(2, 1, 0), at(2)]))
+    turned = upside_down(lines)
+    assert [line for line, _ in turned] == ["  ●", "  ●", "╭─┤", "│ ●", "● │", "│ ●", "├─╯", "●"]
+    assert [number for _, number in turned if number is not None] == [5, 4, 3, 2, 1, 0]
+    assert upside_down(turned) == lines

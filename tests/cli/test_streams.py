@@ -108,7 +108,7 @@ def test_a_run_that_is_asked_to_end_ends_its_call_first_and_leaves_the_turn(
 @pytest.mark.slow
 def test_a_followed_log_shows_events_as_they_come(make: Make) -> None:
     place = make({"text": "Hello there."})
-    log = start(place, "log", "box", "-f", "--json", "--type", "model_outcome", "--type", "created")
+    log = start(place, "log", "box", "-f", "--json", "--kind", "model_outcome", "--kind", "created")
     assert json.loads(line_with(log, "event"))["event"]["kind"] == "created"
     assert place.answer("sojourn run box hi").code == 0
     assert json.loads(line_with(log, "event"))["event"]["kind"] == "model_outcome"

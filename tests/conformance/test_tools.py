@@ -160,7 +160,7 @@ def spec(**changes: object) -> ToolSpec:
 
 def said(*texts: str, **more: object) -> ToolResult:
     parts = tuple(TextPart(text=text) for text in texts)
-    return ToolResult(parts=parts, **more)  # type: ignore[arg-type]
+    return ToolResult(parts=parts, **more)
 
 
 OPEN = '{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}'

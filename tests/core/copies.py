@@ -6,11 +6,14 @@ from hashlib import sha256
 import msgspec
 
 from format.logs import BIRTH, START, TIME, read, said
-from sojourn.core.merge import KEPT, Redactions, merge, redactions
+from sojourn.core.merge import merge
 from sojourn.core.placed import place
 from sojourn.format.body import Head
 from sojourn.format.capsule_kinds import Claimed, Redacted
 from sojourn.format.event import AnyBody
+from sojourn.format.gone import NOTHING, Gone
+from sojourn.format.pardons import UNREDACTABLE
+from sojourn.format.timeline_read import Reader
 from sojourn.format.timeline_write import Chain, write
 from sojourn.ids import BlobId, CapsuleId, Clock, Epoch, EventId, Incarnation, MachineId, Seq
 
@@ -82,7 +85,7 @@ class Copy:
     def redactable(self) -> list[EventId]:
         """The events whose bodies may be taken away."""
         lines = [place(line) for line in self.log.split(b"\n")[:-1]]
-        return [line.id for line in lines if line.mark.kind not in KEPT]
+        return [line.id for line in lines if line.mark.kind not in UNREDACTABLE]
 
     def ids(self) -> list[EventId]:
         return [place(line).id for line in self.log.split(b"\n")[:-1]]
@@ -101,11 +104,13 @@ def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)]
 
 
-def named(*logs: bytes) -> Redactions:
+def named(*logs: bytes) -> Gone:
     """What any of the logs redacts."""
-    found = Redactions()
+    found = NOTHING
     for log in logs:
-        found |= redactions((log,), read_blob=lambda _: None)
+        reader = Reader(read_blob=lambda _: None)
+        reader.feed(log)
+        found |= reader.finish(same_boot=True).gone
     return found
 
 

@@ -122,17 +122,18 @@ class Story:
         copy.transcript = told(copy.events, own=self.chain)
         return copy
 
-    def claimed(self, machine: str, *, epoch: int) -> "Story":
-        """A copy of the log that another machine (one hex digit) goes on with."""
+    def claimed(self, machine: str, *, epoch: int, continues: EventId | None = None) -> "Story":
+        """A copy of the log that another machine (one hex digit) goes on with, from that head."""
         copy = self.copied()
         states = states_of(self.events)
         heads = heads_of_log(self.events)
-        copy.state = states.taken_over(heads)
+        named = tuple(head for head in heads if head.id == continues)
+        copy.state = states.taken_over(named or heads)
         capsule = copy.state.capsule
         assert capsule is not None
         copy.machine, copy.epoch, copy.seq = machine, epoch, 0
         copy.transcript.own = copy.chain
-        copy.add(Claimed(capsule=capsule, how="claim", by="you", heads=heads))
+        copy.add(Claimed(capsule=capsule, how="claim", by="you", heads=heads, continues=continues))
         return copy
 
     def forked(self, machine: str, *, epoch: int) -> "Story":

@@ -9,7 +9,7 @@ from sojourn.core.turn import Pause
 def chart_of(story: Story) -> Chart:
     made = Chart()
     for event in story.events:
-        made.apply(event)
+        made.apply(event, event.header.seq + 1)
     return made
 
 

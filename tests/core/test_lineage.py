@@ -327,3 +327,23 @@ def test_entries_read_while_events_come_are_those_of_a_fresh_reading(
         asked.apply(event)
         if data.draw(st.booleans()):
             assert list(asked.entries) == list(told(whole[: number + 1], own=own).entries)
+
+
+def test_a_claim_goes_on_from_the_head_that_it_names_and_else_from_the_one_that_counts() -> None:
+    here, there = two_copies()
+    here.hear("open here")
+    here.take()
+    turn(there, "whole there")
+    merged = here.merged(there)
+    lines = {event.id: event for event in (here.events[-1], there.events[-1])}
+    for named, is_open in ((here.events[-1].id, True), (there.events[-1].id, False), (None, False)):
+        third = merged.claimed("9", epoch=2001, continues=named)
+        states = states_of(third.events)
+        assert states.strands.newest_of(2) == states.strands.of_chain(
+            here.chain if is_open else there.chain
+        )
+        assert (states.state(third.chain).turn is not None) is is_open
+        assert third.state == states.state(third.chain)
+    stranger = merged.claimed("9", epoch=2001, continues=here.events[0].id)
+    assert states_of(stranger.events).state(stranger.chain).turn is None
+    assert set(lines) == {head.id for head in heads_of_log(merged.events)}

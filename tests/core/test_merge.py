@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.copies import Copy, begun, damages, merged, named, pieces
-from format.logs import BIRTH, TIME, said
-from sojourn.core.merge import Redactions, merge, redactions, union
+from core.copies import Copy, begun, damages, merged, named
+from format.logs import BIRTH, said
+from sojourn.core.merge import merge, union
 from sojourn.core.placed import place
 from sojourn.errors import FormatError, UsageError
 from sojourn.format.capsule_kinds import Redacted
-from sojourn.format.event import Configured
 from sojourn.format.layout import MAX_CLOCK_JUMP
-from sojourn.format.timeline_write import write
-from sojourn.ids import BlobId, Clock
+from sojourn.ids import Clock
 
 
 def two_copies() -> tuple[Copy, Copy]:
@@ -202,30 +200,6 @@ def test_a_line_that_cannot_be_read_and_an_empty_log_are_refused() -> None:
     with pytest.raises(FormatError) as empty:
         merged(here.log, b"")
     assert empty.value.code == "identity_missing"
-
-
-def test_redactions_are_found_wherever_a_piece_ends_and_whatever_bodies_say() -> None:
-    here = begun()
-    gone, blob = here.ids()[1], BlobId("e" * 64)
-    here.add(said('"kind":"redacted"'))
-    here.add(Configured(model="m", system='{"kind":"redacted"}'))
-    here.redact(gone, blob)
-    expected = Redactions(events=frozenset((gone,)), blobs=frozenset((blob,)))
-    for size in (1, 7, 100, 1 << 20):
-        found = redactions(pieces(here.log, size), read_blob=lambda _: None)
-        assert found == expected
-
-
-def test_a_redaction_that_lies_in_a_blob_is_read_there() -> None:
-    here = begun()
-    many = tuple(BlobId(f"{number:064x}") for number in range(5000))
-    body = Redacted(event=here.ids()[1], by="you", reason="secret", blobs=many)
-    batch = write((body,), chain=here.chain, time=TIME, salts=("s" * 22,))
-    found = redactions((batch.data,), read_blob=lambda ref: batch.blobs[ref.sha256])
-    assert (found.events, found.blobs) == (frozenset((body.event,)), frozenset(many))
-    with pytest.raises(FormatError) as missing:
-        redactions((batch.data,), read_blob=lambda _: None)
-    assert missing.value.code == "body_malformed"
 
 
 def test_memory_does_not_grow_with_the_logs() -> None:

@@ -95,7 +95,7 @@ def plain(text: Text) -> str:
 
 def texts(*bodies: AnyBody | None) -> list[str]:
     fold = Passages(plain)
-    return [p.text for n, body in enumerate(bodies) for p in fold.of(event(body, number=n))]
+    return [p.text for n, body in enumerate(bodies) for p in fold.of(event(body, number=n), n)]
 
 
 def test_what_people_models_and_tools_say_can_be_found() -> None:
@@ -146,14 +146,14 @@ def test_only_the_present_value_of_a_document_can_be_found() -> None:
     fold = Passages(plain)
     for number, value in enumerate(('["old"]', '["new"]')):
         change = DocumentChange(name="todo", schema="s/1", version=number + 1, value=value)
-        list(fold.of(event(outcome("ok", documents=(change,)), number=number)))
+        list(fold.of(event(outcome("ok", documents=(change,)), number=number), number + 1))
     (found,) = fold.of_documents()
-    assert (found.text, found.place, found.number) == ('["new"]', "todo", 1)
+    assert (found.text, found.place, found.number) == ('["new"]', "todo", 2)
     assert found.key == ("document", "todo", 0)
 
 
 def notes(text: str) -> list[Passage]:
-    return list(of_notes(event(None, kind="memory"), text))
+    return list(of_notes(event(None, kind="memory"), 5, text))
 
 
 def test_notes_are_found_section_by_section() -> None:
@@ -173,17 +173,19 @@ def test_two_sections_of_one_heading_have_passages_of_their_own() -> None:
 @pytest.mark.parametrize("gap", ["\n\n", "\n", " "])
 def test_a_long_text_is_cut_where_something_ends(gap: str) -> None:
     first, second = "a" * (PIECE - 100), "b" * 400
-    found = list(cut(event(None), "input", "p", first + gap + second))
+    found = list(cut(event(None), 5, kind="input", place="p", text=first + gap + second))
     assert [p.text for p in found] == [first, second]
     assert [p.part for p in found] == [0, 1]
 
 
 def test_a_text_without_an_end_is_cut_all_the_same() -> None:
-    found = [p.text for p in cut(event(None), "input", "p", "x" * (PIECE * 2 + 5))]
+    found = [
+        p.text for p in cut(event(None), 5, kind="input", place="p", text="x" * (PIECE * 2 + 5))
+    ]
     assert [len(text) for text in found] == [PIECE, PIECE, 5]
 
 
 def test_of_a_very_long_text_the_beginning_is_found() -> None:
-    found = list(cut(event(None), "input", "p", "word " * PIECE * MOST_PIECES))
+    found = list(cut(event(None), 5, kind="input", place="p", text="word " * PIECE * MOST_PIECES))
     assert len(found) == MOST_PIECES
     assert all(len(p.text) <= PIECE for p in found)

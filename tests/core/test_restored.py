@@ -23,7 +23,7 @@ class Log:
     def add(self, body: AnyBody) -> EventId:
         event = self.story.add(body)
         header = None
-        self.lacking.add(Event(id=event, header=header, body=body))  # type: ignore[arg-type]
+        self.lacking.add(Event(id=event, header=header, body=body))
         return event
 
     def call(self, name: str, rule: ReplayRule = "report") -> CallKey:
@@ -156,3 +156,29 @@ def test_the_notice_stands_where_the_workspace_was_put_back() -> None:
     assert isinstance(notice, Notice)
     assert notice.event == event
     assert "- 1 earlier call" in notice.text
+
+
+def test_what_is_said_again_with_nothing_between_is_told_once() -> None:
+    story = Story()
+    story.hear("hello")
+    story.add(Restored(snapshot=None, why="fork"))
+    again = story.forked("7", epoch=2)
+    again.add(Restored(snapshot=None, why="fork"))
+    assert notices(again) == 1
+    again.hear("more")
+    again.add(Restored(snapshot=None, why="asked"))
+    again.add(Restored(snapshot=None, why="asked", missing=(CallKey("unknown"),)))
+    assert notices(again) == 3
+
+
+def test_what_two_machines_were_told_apart_is_told_twice() -> None:
+    here = Story()
+    here.hear("hello")
+    there = here.claimed("7", epoch=1001)
+    for story in (here, there):
+        story.add(Restored(snapshot=None, why="claim"))
+    assert notices(here.merged(there)) == 2
+
+
+def notices(story: Story) -> int:
+    return sum(isinstance(entry, Notice) for entry in story.transcript.entries)

@@ -66,15 +66,19 @@ def unsigned(answers: list[bytes]) -> bytes:
 
 
 def changed(answers: list[bytes]) -> bytes:
-    return answers[-1].replace(b'"contents"', b'"cOntents"')
+    return answers[-1].replace(b'"log":0', b'"log":7')
 
 
 def another_status(answers: list[bytes]) -> bytes:
     return answers[-1].replace(b"200 OK", b"409 OK")
 
 
-def of_an_earlier_request(answers: list[bytes]) -> bytes:
+def of_another_request(answers: list[bytes]) -> bytes:
     return answers[0]
+
+
+def of_the_same_request_earlier(answers: list[bytes]) -> bytes:
+    return answers[1]
 
 
 def not_http(_answers: list[bytes]) -> bytes:
@@ -98,12 +102,24 @@ def test_what_only_passes_between_two_is_believed(tmp_path: Path) -> None:
     assert ask(tmp_path, untouched) is None
 
 
-@pytest.mark.parametrize("change", [unsigned, changed, another_status, of_an_earlier_request])
+@pytest.mark.parametrize("change", [unsigned, changed, another_status, of_another_request])
 def test_a_changed_answer_is_not_believed(tmp_path: Path, change: Change) -> None:
     failure = ask(tmp_path, change)
     assert failure is not None
     assert failure.code == "peer_answer"
     assert failure.may_have_arrived
+
+
+def test_an_earlier_answer_to_the_same_question_is_not_believed(tmp_path: Path) -> None:
+    async def both() -> None:
+        where = between(tmp_path, of_the_same_request_earlier)
+        async with where as address, open_peer(machine(tmp_path / "b"), address) as one:
+            await one.ask(check())
+            with pytest.raises(PeerError) as caught:
+                await one.ask(check())
+            assert caught.value.code == "peer_answer"
+
+    asyncio.run(both())
 
 
 def test_what_is_no_answer_at_all_is_named(tmp_path: Path) -> None:

@@ -310,3 +310,17 @@ def test_who_was_never_paired_may_only_ask_who_is_there_and_to_be_paired(tmp_pat
                 assert here.fake.said == []
 
     asyncio.run(both())
+
+
+def test_a_paired_machine_that_does_not_show_its_certificate_is_not_let_in(tmp_path: Path) -> None:
+    async def both() -> None:
+        other = machine(tmp_path / "b")
+        async with running(tmp_path / "a", listen="127.0.0.1:0") as here:
+            acquaint(here.machine, other, name="other")
+            way = read_way(here.far)
+            assert way is not None
+            async with httpcore2.AsyncConnectionPool(network_backend=Connector(way)) as pool:
+                far = Stranger(here, other, pool)
+                assert (await far.say(far.asked("GET", "/v1/capsules"))).code == "not_paired"
+
+    asyncio.run(both())

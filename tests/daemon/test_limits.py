@@ -89,6 +89,7 @@ def test_a_body_that_takes_too_long_is_refused(
 
 def test_only_so_many_connections_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(origin, "CONNECTIONS", 2)
+    monkeypatch.setattr(origin, "HEADERS_SECONDS", 3600.0)
 
     async def both() -> None:
         async with running(tmp_path / "a") as here:

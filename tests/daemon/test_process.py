@@ -190,6 +190,8 @@ def test_its_worker_ends_with_it_even_when_it_is_killed(folder: Path) -> None:
     with process(folder) as running:
         pid = running.program.pid
         worker = _child(pid)
+        # Else Ctrl-C at the daemon's terminal would pause the turns of the agents.
+        assert os.getpgid(worker) != os.getpgid(pid)
         handle = os.pidfd_open(worker)
         running.end(signal.SIGKILL)
     import select

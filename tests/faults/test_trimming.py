@@ -6,7 +6,7 @@ import pytest
 
 from faults import trimming
 from faults.faulty_disks import NoFileSync, NoFolderSync
-from faults.test_carrying import Sequence, deaths
+from faults.test_forks_and_claims import Sequence, deaths
 from sojourn.drive import repair, rewrite
 from sojourn.errors import SojournError
 from sojourn.store.rewriting import FolderRewriter

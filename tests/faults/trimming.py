@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from faults.carrying import BOOTS, HERE, PARENT, Files, events, ports, sound, with_a_capsule
+from faults.forks_and_claims import BOOTS, HERE, PARENT, Files, events, ports, sound, with_a_capsule
 from faults.power_cuts import at_once
 from sojourn.drive.observe import Unwatched
 from sojourn.drive.opening import hold_capsule

@@ -30,6 +30,7 @@ class Stream:
     def read(self, path, limit): return None
     def size(self, path): return None
     def digest(self, path): return None
+    def digests(self, paths): return ()
 
 print([found.code for found in verify(Stream())])
 print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])

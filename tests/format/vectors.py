@@ -63,6 +63,9 @@ class Files:
         data = self.held.get(path)
         return None if data is None else sha256(data).hexdigest()
 
+    def digests(self, paths: Iterable[str]) -> list[tuple[str, str | None]]:
+        return [(path, self.digest(path)) for path in paths]
+
 
 def content(pieces: list[Any]) -> bytes:
     """The bytes of a file: texts, base64, and runs of one character."""

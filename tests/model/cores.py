@@ -41,8 +41,9 @@ Edit = tuple[str, str]
 
 @cache
 def source(name: str) -> str:
-    """A module's source without comments, in one layout."""
-    return ast.unparse(ast.parse(inspect.getsource(getattr(REAL, name))))
+    """The source of a module of `core` without comments, in one layout."""
+    module = importlib.import_module(f"sojourn.core.{name}")
+    return ast.unparse(ast.parse(inspect.getsource(module)))
 
 
 def edited(name: str, edits: tuple[Edit, ...]) -> str:
@@ -56,19 +57,32 @@ def edited(name: str, edits: tuple[Edit, ...]) -> str:
     return text
 
 
-def copy(edits: Mapping[str, tuple[Edit, ...]]) -> Core:
-    """All modules anew, some of them edited; `edits` is by module name."""
+def copies(names: tuple[str, ...], edits: Mapping[str, tuple[Edit, ...]]) -> dict[str, ModuleType]:
+    """These modules anew, some of them edited; `edits` is by module name.
+
+    `names` are in the order in which they import one another.
+    """
     place = f"edited_core_{next(_copies)}"
     made: dict[str, ModuleType] = {}
+    sys.modules[place] = ModuleType(place)
     try:
-        for name in NAMES:
+        for name in names:
             text = edited(name, edits.get(name, ()))
-            for other in NAMES:
+            for other in names:
                 text = text.replace(f"from sojourn.core.{other} ", f"from {place}.{other} ")
+                text = text.replace(
+                    f"from sojourn.core import {other} ", f"from {place} import {other} "
+                )
             module = ModuleType(f"{place}.{name}")
             sys.modules[f"{place}.{name}"] = made[name] = module
             exec(compile(text, f"<edited {name}>", "exec"), module.__dict__)
     finally:
+        del sys.modules[place]
         for name in made:
             del sys.modules[f"{place}.{name}"]
-    return Core(**made)
+    return made
+
+
+def copy(edits: Mapping[str, tuple[Edit, ...]]) -> Core:
+    """The machine of a turn anew."""
+    return Core(**copies(NAMES, edits))

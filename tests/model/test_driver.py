@@ -113,9 +113,9 @@ async def by_runner(
     told = Told(setup, first, list(inbox))
     rules = setup.setting.rules[first.rules]
     runner = Runner(
-        hold=LogHold(told),  # type: ignore[arg-type]
-        performer=Effects(told),  # type: ignore[arg-type]
-        inbox=Waiting(told),  # type: ignore[arg-type]
+        hold=LogHold(told),
+        performer=Effects(told),
+        inbox=Waiting(told),
         runner=RunnerId(first.runner),
         rules=rules,
         max_model_calls=setup.setting.limit,

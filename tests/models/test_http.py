@@ -144,7 +144,7 @@ def test_a_connection_is_used_again_and_a_closed_model_opens_a_new_one() -> None
 @pytest.mark.parametrize("kind", ["rate_limited", "server_error", "overloaded", "gateway_page"])
 def test_what_may_pass_is_tried_again_with_the_same_key(name: str, kind: str) -> None:
     clock = Clock()
-    fault = Fail(kind=kind)  # type: ignore[arg-type]
+    fault = Fail(kind=kind)
     answers, seen = asyncio.run(ask(name, faults={1: fault, 2: fault}, clock=clock))
     assert text_of(answers[0]) == REPLY.text
     assert {one.idempotency_key for one in seen} == {KEY} and len(seen) == 3

@@ -99,7 +99,7 @@ class Run:
         texts: list[str] = []
         while True:
             reply = self.step(answer)
-            texts += [p.text for p in reply.parts if isinstance(p, TextPart)]  # type: ignore[misc]
+            texts += [p.text for p in reply.parts if isinstance(p, TextPart)]
             if not reply.calls:
                 return texts
             assert len(texts) < 20
@@ -310,7 +310,7 @@ def test_a_ledger_that_cannot_be_written_stops_the_call(tmp_path: Path) -> None:
 def test_echo_answers_with_the_last_text_of_a_person(tmp_path: Path) -> None:
     model = open_model("echo", environment={}, clock=Clock(), randomness=Dice())
     run = Run(tmp_path, {"steps": [ends("a")]})
-    run.open = lambda _name="": model  # type: ignore[method-assign]
+    run.open = lambda _name="": model
     assert run.turn("Grüße") == ["Grüße"]
     run.entries.append(Notice(event=EventId("f" * 64), text="note"))
     assert run.turn("two") == ["two"]

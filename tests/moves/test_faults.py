@@ -11,7 +11,6 @@ import pytest
 from moves.harness import (
     Fault,
     Link,
-    MortalDisk,
     Two,
     attempt,
     finish,
@@ -20,6 +19,7 @@ from moves.harness import (
     recovered,
     two_in,
 )
+from moves.mortal import MortalDisk
 from sojourn.drive.settling import decide
 from sojourn.errors import PeerError
 from sojourn.format.capsule_kinds import Claimed

@@ -46,9 +46,7 @@ TOOLS = [
 ]
 LARGE = [
     {
-        "calls": [
-            {"tool": "list", "args": {"path": "deep/" * 370 + str(n)}} for n in range(150)
-        ],
+        "calls": [{"tool": "list", "args": {"path": "deep/" * 370 + str(n)}} for n in range(150)],
     },
     {"text": "long " * 8000},
 ]
@@ -60,6 +58,13 @@ CUT_OFF = [
     {"text": "It went well."},
     {"name": "c", "text": "It is not known whether it happened."},
 ]
+
+GARBLE = (
+    'python3 -c \'import pathlib; p = pathlib.Path("repaired/memory/timeline_events.jsonl"); '
+    'lines = p.read_bytes().split(b"\\n"); lines[6] = lines[6].replace(b"body", b"b\\0dy"); '
+    'p.write_bytes(b"\\n".join(lines))\''
+)
+"""Garbles a line of a log and leaves the others alone."""
 
 INIT = "mkdir -p work-{0} && sojourn init {0} -n {0} -m scripted/{1} --workspace work-{0} -q"
 
@@ -80,9 +85,9 @@ SHAPES = {
         "sojourn run snapshots 'write it' -p",
         "for n in 1 2 3 4; do echo $n > work-snapshots/notes.txt; "
         "sojourn snapshot take snapshots -q; done",
-        "sojourn snapshot restore snapshots \"$(sojourn snapshot list snapshots --json "
+        'sojourn snapshot restore snapshots "$(sojourn snapshot list snapshots --json '
         "| python3 -c 'import json, sys; "
-        "print(json.load(sys.stdin)[\"snapshots\"][1][\"event\"])')\"",
+        'print(json.load(sys.stdin)["snapshots"][1]["event"])\')"',
     ],
     "unknown_settled": [
         INIT.format("unknown_settled", "cut_off.json"),
@@ -113,6 +118,37 @@ SHAPES = {
         INIT.format("large_bodies", "large.json"),
         "sojourn run large_bodies hello -p",
     ],
+    "redacted": [
+        INIT.format("redacted", "writes.json"),
+        "sojourn run redacted 'the word is plain' -p",
+        "sojourn redact redacted 4 --reason 'it was a password' --yes -q",
+    ],
+    "snapshot_redacted": [
+        INIT.format("snapshot_redacted", "writes.json"),
+        "echo plain > work-snapshot_redacted/word; echo kept > work-snapshot_redacted/kept; "
+        "sojourn snapshot take snapshot_redacted -q",
+        "echo other > work-snapshot_redacted/word; sojourn snapshot take snapshot_redacted -q",
+        "sojourn redact snapshot_redacted --path word --reason 'it was a password' --yes -q",
+        "sojourn run snapshot_redacted 'write it' -p",
+    ],
+    "repaired": [
+        INIT.format("repaired", "writes.json"),
+        "sojourn run repaired 'write it' -p",
+        f"{GARBLE}; sojourn repair repaired -q",
+        "sojourn run repaired 'go on' -p",
+    ],
+    "merged_and_claimed": [
+        INIT.format("origin", "writes.json"),
+        "printf '# Plans\\n\\nnone\\n\\n# People\\n\\nnobody\\n' > origin/memory/working_memory.md",
+        "sojourn run origin 'write it' -p && cp -r origin origin-there",
+        "as_other sojourn claim ./origin-there --forced --yes -q --workspace work-there",
+        "sed -i s/none/milk/ origin/memory/working_memory.md && sojourn run origin 'at home' -p",
+        "sed -i 's/none/tea/; s/nobody/you/' origin-there/memory/working_memory.md && "
+        "as_other sojourn run ./origin-there 'out there' -p -m scripted/writes.json",
+        "sojourn merge origin origin-there -q && cp -r origin merged_and_claimed",
+        "as_third sojourn claim ./merged_and_claimed --forced --yes -q --workspace work-third",
+        "as_third sojourn run ./merged_and_claimed 'go on' -p -m scripted/writes.json",
+    ],
     "environment_with_lock": [
         INIT.format("environment_with_lock", "writes.json"),
         "printf 'version = 1\\n' > environment_with_lock/environment/uv.lock",
@@ -131,6 +167,10 @@ ARCHIVES = {
     "after_a_snapshot.tar.zst": "sojourn export snapshots --at 14 -z -o {} -q",
     "merged.tar.zst": "sojourn export parent -z -o {} -q",
     "large_bodies.tar.zst": "sojourn export large_bodies -z -o {} -q",
+    "redacted.tar.zst": "sojourn export redacted -z -o {} -q",
+    "snapshot_redacted.tar.zst": "sojourn export snapshot_redacted -z -o {} -q",
+    "repaired.tar.zst": "sojourn export repaired -z -o {} -q",
+    "merged_notes.tar.zst": "sojourn export origin -z -o {} -q",
 }
 
 
@@ -165,7 +205,9 @@ def prepare(folder: Path) -> None:
 
 def run(folder: Path, commands: list[str]) -> None:
     """Run commands for bash, each of which must succeed."""
-    head = 'set -e; as_other() { SOJOURN_HOME="$PWD/other" "$@"; }\n'
+    head = "set -e; "
+    for name in ("other", "third"):
+        head += f'as_{name}() {{ SOJOURN_HOME="$PWD/{name}" "$@"; }}\n'
     done = subprocess.run(
         ["bash", "-c", head + "\n".join(commands)],
         cwd=folder,

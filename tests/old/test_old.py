@@ -12,9 +12,17 @@ import pytest
 from sojourn import Machine
 from sojourn.agent import Place
 from sojourn.agent.arrive import import_archive
-from sojourn.agent.carry import verify_archive
+from sojourn.agent.archives import verify_archive
 from sojourn.agent.trust import scan
-from sojourn.format.capsule_kinds import Claimed, Forked, Restored, Sealed, Snapshotted
+from sojourn.format.capsule_kinds import (
+    Claimed,
+    Forked,
+    Redacted,
+    Repaired,
+    Restored,
+    Sealed,
+    Snapshotted,
+)
 from sojourn.format.event import AnyBody, Issuer, Memory, ToolOutcome
 from sojourn.render import Target, render_bytes
 from sojourn.render.profile import profile_for
@@ -37,6 +45,10 @@ HOLDS: dict[str, Callable[[AnyBody], bool]] = {
     "v1/forked_in_a_turn": lambda body: isinstance(body, Restored) and body.why == "fork",
     "v1/claimed": lambda body: isinstance(body, Claimed) and body.forced,
     "v1/merged": lambda body: isinstance(body, Claimed) and body.forced,
+    "v1/redacted": lambda body: isinstance(body, Redacted) and body.event is not None,
+    "v1/snapshot_redacted": lambda body: isinstance(body, Redacted) and len(body.blobs) == 2,
+    "v1/repaired": lambda body: isinstance(body, Repaired) and body.blob is not None,
+    "v1/merged_and_claimed": lambda body: isinstance(body, Claimed) and len(body.heads) == 2,
 }
 """What makes a shape what it is; at least one event of the log is so."""
 

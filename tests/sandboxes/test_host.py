@@ -57,7 +57,7 @@ async def start(
 
 def run(sandbox: HostSandbox, script: str, **more: object) -> tuple[Ran, bytes]:
     pieces: list[bytes] = []
-    started = start(sandbox, script, on_output=pieces.append, **more)  # type: ignore[arg-type]
+    started = start(sandbox, script, on_output=pieces.append, **more)
     ran = asyncio.run(started)
     return ran, b"".join(pieces)
 

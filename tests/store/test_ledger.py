@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from sojourn.core.ledger_record import first_record
+from sojourn.core.migration_records import Moves
 from sojourn.errors import FormatError
 from sojourn.ids import CapsuleId, Epoch, Incarnation
 from sojourn.store.disk import OsDisk
@@ -154,7 +155,7 @@ def test_a_damaged_record_is_named_and_kept(name: str, folder: Path) -> None:
 
 def test_a_newer_versions_record_is_left_alone(folder: Path) -> None:
     file = file_in(folder)
-    without(file, b'"v":1', b'"v":2')
+    without(file, b'"v":1', b'"v":3')
     before = file.read_bytes()
     for work in (
         lambda: ledger(folder).load(CAPSULE),
@@ -182,3 +183,20 @@ def test_an_epoch_far_beyond_is_kept_exactly(folder: Path) -> None:
     record = msgspec.structs.replace(RECORD, floor=Epoch(2**53 - 1))
     ledger(folder).save(record)
     assert ledger(folder).load(CAPSULE) == record
+
+
+def test_a_program_that_knows_no_moves_is_told_that_the_record_is_newer(folder: Path) -> None:
+    moving = msgspec.structs.replace(RECORD, state="FROZEN", moves=Moves(life="1" * 32))
+    versions: list[int] = []
+    for record in (RECORD, moving):
+        ledger(folder).save(record)
+        versions.append(json.loads(file_in(folder).read_bytes())["v"])
+        assert ledger(folder).load(CAPSULE) == record
+    assert versions == [1, 2]
+
+
+def test_a_copied_record_keeps_what_it_says_of_moves(folder: Path) -> None:
+    moving = msgspec.structs.replace(RECORD, state="RETIRED", moves=Moves(life="1" * 32))
+    ledger(folder).save(moving)
+    found = ledger(folder, host="another").recover(CAPSULE)
+    assert found == msgspec.structs.replace(moving, state="SUSPECT", reason="ledger_copied")

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,6 +140,88 @@ def test_a_file_of_another_layout_is_replaced(index: SqliteWorkingIndex, path: P
         db.execute("PRAGMA user_version = 99")
     db.close()
     assert index.kept() == ()
+
+
+@pytest.mark.parametrize("side", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("lies", ["folder", "full folder", "link", "pipe"])
+def test_whatever_lies_in_its_place_is_taken_away_and_a_folder_set_aside(
+    lies: str, side: str, path: Path, tmp_path: Path
+) -> None:
+    path.parent.mkdir()
+    at, outside = Path(f"{path}{side}"), tmp_path / "outside"
+    outside.write_text("mine")
+    match lies:
+        case "link":
+            at.symlink_to(outside)
+        case "pipe":
+            os.mkfifo(at)
+        case _:
+            at.mkdir()
+            if lies == "full folder":
+                (at / "inner").write_text("mine")
+    index = SqliteWorkingIndex(str(path))
+    index.update(gone=(), new=[passage(1, "text")], mark="m")
+    assert index.with_words(["text"], (), most=9) == [1]
+    assert outside.read_text() == "mine"
+    if lies == "full folder":
+        assert (path.parent / f"{at.name}.aside-1/inner").read_text() == "mine"
+
+
+def test_calls_share_a_connection_while_it_is_had_alone(
+    index: SqliteWorkingIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    real = sqlite3.connect
+
+    def connect(path: str, **more: Any) -> sqlite3.Connection:
+        made.append(path)
+        return real(path, **more)
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    with index.alone():
+        assert index.mark() == "m"
+        assert index.with_words(["locks"], (), most=9)
+        assert len(made) == 1
+        index.forget()
+        assert index.kept() == ()
+        assert len(made) == 2
+    assert index.kept() == ()
+    assert len(made) == 3
+
+
+def test_a_call_that_failed_leaves_nothing_begun_for_the_next(
+    index: SqliteWorkingIndex, path: Path
+) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute(
+            "CREATE TRIGGER no BEFORE DELETE ON passages BEGIN SELECT RAISE(FAIL, 'no'); END"
+        )
+    db.close()
+    with index.alone():
+        with pytest.raises(StorageError):
+            index.update(gone=[1], new=[], mark="n")
+        index.update(gone=(), new=[passage(9, "new")], mark="o")
+    assert index.mark() == "o"
+    assert len(index.kept()) == 4
+
+
+def test_a_lock_that_cannot_be_opened_is_an_error_with_a_name(path: Path) -> None:
+    Path(f"{path}.lock").mkdir(parents=True)
+    with pytest.raises(StorageError) as caught, SqliteWorkingIndex(str(path)).alone():
+        pass
+    assert caught.value.code == "index_unusable"
+
+
+def test_a_word_that_most_have_is_counted_like_a_rare_one(path: Path) -> None:
+    index = SqliteWorkingIndex(str(path))
+    texts = [f"common {'rare' if number % 50 == 0 else ''}" for number in range(300)]
+    index.update(gone=(), new=[passage(n, text) for n, text in enumerate(texts)], mark="m")
+    for ids in ([1], [1, 2, 51], list(range(1, 301))):
+        total, having = index.having(["common", "rare", "none"], ids)
+        assert (total, having["common"].count, having["rare"].count) == (300, 300, 6)
+        assert having["common"].among == set(ids)
+        assert having["rare"].among == {number for number in ids if number % 50 == 1}
+        assert having["none"].among == set()
 
 
 def test_nothing_is_left_on_the_disk_after_forgetting(

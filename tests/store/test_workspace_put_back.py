@@ -6,13 +6,14 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sojourn.errors import FormatError, StoppedError
-from sojourn.format import layout
-from sojourn.store.workspace_plan import stays_inside
+from sojourn.format import layout, snapshot
+from sojourn.store.workspace_plan import CIRCLE, OUTSIDE, why_refused
 from store.workspaces import EMPTY, Place, paths, tree
 
 GIT = shutil.which("git")
@@ -175,6 +176,7 @@ def test_links_that_would_lead_out_are_left_out_and_listed(place: Place) -> None
     plan = place.restore(EMPTY, taken.listed, other)
     refused = ["absolute", "d/far", "loop", "through", "up"]
     assert [one.path for one in plan.refused] == refused
+    assert [one.path for one in plan.refused if one.reason == CIRCLE] == ["loop"]
     assert sorted(path for path in tree(other) if "->" in tree(other)[path]) == ["d/ok", "d/top"]
     workspace = place.workspace(other)
     assert workspace.plan(taken.listed, taken.listed).make == ()
@@ -198,7 +200,7 @@ def test_links_that_would_lead_out_are_left_out_and_listed(place: Place) -> None
 )
 def test_a_link_stays_inside_link_by_link(path: str, target: str, inside: bool) -> None:
     links = {b"l": b"deep/er", b"deep/er": b"../flat/one", b"r": b".", b"o": b"/out"}
-    assert stays_inside(path, target.encode(), links) is inside
+    assert why_refused(path, target.encode(), links) == (None if inside else OUTSIDE)
 
 
 def test_nothing_is_written_through_a_link_in_the_way(place: Place) -> None:
@@ -250,11 +252,108 @@ def test_what_a_killed_run_left_is_removed_by_the_next(place: Place) -> None:
     first = place.take()
     (place.root / ".sojourn-restore").mkdir()
     (place.root / ".sojourn-restore/0").write_text("half")
+    (place.root / ".sojourn-restore/1/deep").mkdir(parents=True)
+    (place.root / ".sojourn-restore/1/deep/er").write_text("half")
+    (place.root / ".sojourn-restore/1/out").symlink_to(place.folder)
     place.write({"a": "2"})
     second = place.take()
     assert paths(second.listed) == ["a"]
     place.restore(second.listed, first.listed)
     assert tree(place.root) == {"a": "- b'1'"}
+
+
+@pytest.mark.parametrize("at", [0, 5_000_000, 9_999_999, None])
+def test_a_hole_in_a_file_takes_no_space_as_a_blob_and_when_it_is_put_back(
+    place: Place, at: int | None
+) -> None:
+    """Wherever its one byte that is not zero stands."""
+    sparse = place.root / "sparse"
+    with open(sparse, "wb") as file:
+        file.truncate(10_000_000)
+        if at is not None:
+            file.seek(at)
+            file.write(b"x")
+    (place.root / "small").write_bytes(bytes(5000))
+    if sparse.stat().st_blocks * 512 > 2_000_000:
+        pytest.skip("this file system has no holes")
+    taken, other = place.take(), elsewhere(place)
+    place.restore(EMPTY, taken.listed, other)
+    assert tree(other) == tree(place.root)
+    blobs = place.folder / "capsule" / layout.BLOBS
+    for path in (*blobs.iterdir(), *other.iterdir()):
+        assert path.stat().st_blocks * 512 < 2_500_000
+
+
+def test_two_names_of_one_file_become_two_files(place: Place) -> None:
+    place.write({"a": "1"})
+    (place.root / "b").hardlink_to(place.root / "a")
+    taken, other = place.take(), elsewhere(place)
+    assert paths(taken.listed) == ["a", "b"]
+    place.restore(EMPTY, taken.listed, other)
+    assert (other / "a").stat().st_nlink == (other / "b").stat().st_nlink == 1
+    assert (other / "b").read_text() == "1"
+
+
+def test_a_folder_that_is_not_there_is_moved_as_one_and_files_of_another_alone(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write({"new/a": "1", "new/deep/b": "2", "old/c": "3", "top": "4"})
+    (place.root / "new/empty").mkdir()
+    first, was = place.take(), tree(place.root)
+    shutil.rmtree(place.root / "new")
+    place.write({"old/c": "changed"})
+    (place.root / "top").unlink()
+    second, moved, real = place.take(), list[str](), os.rename
+
+    def spy(old: str, new: str, **more: int) -> None:
+        if "src_dir_fd" in more:
+            moved.append(new)
+        real(old, new, **more)
+
+    monkeypatch.setattr(os, "rename", spy)
+    place.restore(second.listed, first.listed)
+    assert sorted(moved) == ["c", "new", "top"]
+    assert tree(place.root) == was
+
+
+def test_a_folder_that_somebody_makes_meanwhile_keeps_what_is_in_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write({"new/a": "1", "new/deep/b": "2"})
+    first = place.take()
+    shutil.rmtree(place.root / "new")
+    second, real = place.take(), os.rename
+
+    def quicker(old: str, new: str, **more: int) -> None:
+        if new == "new":
+            place.write({"new/theirs": "mine", "new/deep/too": "mine"})
+        real(old, new, **more)
+
+    monkeypatch.setattr(os, "rename", quicker)
+    place.restore(second.listed, first.listed)
+    found = {path: what for path, what in tree(place.root).items() if what != "folder"}
+    assert found == {
+        "new/a": "- b'1'",
+        "new/deep/b": "- b'2'",
+        "new/theirs": "- b'mine'",
+        "new/deep/too": "- b'mine'",
+    }
+
+
+def test_a_blob_that_is_longer_than_the_list_says_is_refused(place: Place) -> None:
+    place.write({"a": "1234", "b": "x" * (2 << 20)})
+    first = place.take()
+    short = snapshot.Snapshot(
+        entries=tuple(
+            msgspec.structs.replace(entry, size=(entry.size or 0) // 2)
+            for entry in first.listed.entries
+        )
+    )
+    (place.folder / "other").mkdir()
+    for entry in short.entries:
+        with pytest.raises(FormatError) as caught:
+            place.restore(EMPTY, snapshot.Snapshot(entries=(entry,)), place.folder / "other")
+        assert caught.value.code == "blob_altered"
 
 
 def test_an_empty_list_takes_everything_of_ours_away_but_the_ignore_file(place: Place) -> None:

@@ -216,7 +216,7 @@ def test_a_file_that_becomes_a_link_right_before_it_is_opened_is_refused(
 
     def exchange(path: object, **more: object) -> os.stat_result:
         try:
-            return status(path, **more)  # type: ignore[arg-type]
+            return status(path, **more)
         finally:
             if path == "file" and not (workspace / "aside").exists():
                 (workspace / "in" / "file").rename(workspace / "aside")

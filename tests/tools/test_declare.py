@@ -48,7 +48,7 @@ def visit(
     context: ToolContext,
     guests: Annotated[int, Meta(ge=1, description="How many come.")] = 2,
     note: str | None = None,
-    tags: list[str] = ["a"],  # noqa: B006
+    tags: list[str] = ["a"],  # noqa: B006 - what the test is about
 ) -> dict[str, object]:
     """Visit a place.
 
@@ -295,7 +295,7 @@ def test_a_function_that_returns_a_coroutine_is_awaited() -> None:
     assert text(run(outer)) == "said"
 
 
-def unhinted(a):  # type: ignore[no-untyped-def]
+def unhinted(a):
     return a
 
 
@@ -311,14 +311,14 @@ def opaque(a: threading.Event) -> None:
     del a
 
 
-def unknown(a: "NoSuchName") -> None:  # type: ignore[name-defined]  # noqa: F821
+def unknown(a: "NoSuchName") -> None:  # noqa: F821 - what the test is about
     del a
 
 
 @pytest.mark.parametrize("function", [unhinted, positional, many, opaque, unknown])
 def test_a_signature_that_cannot_be_asked_of_a_model_is_refused(function: object) -> None:
     with pytest.raises(UsageError) as refused:
-        tool(replay="safe")(function)  # type: ignore[arg-type]
+        tool(replay="safe")(function)
     assert refused.value.code == "tool_signature"
     assert getattr(function, "__name__", "") in str(refused.value)
 
@@ -334,7 +334,7 @@ def test_a_name_that_some_provider_refuses_is_refused(name: str) -> None:
 @pytest.mark.parametrize(("rule", "code"), [("probe", "probe_not_yet"), ("never", "replay_rule")])
 def test_a_rule_that_cannot_be_obeyed_is_refused(rule: str, code: str) -> None:
     with pytest.raises(UsageError) as refused:
-        tool(replay=rule)(plain)  # type: ignore[call-overload]
+        tool(replay=rule)(plain)
     assert refused.value.code == code
 
 

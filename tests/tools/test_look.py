@@ -313,7 +313,7 @@ def test_limits_of_a_search_are_kept_and_said(
     assert answer(tmp_path, "x").more
     rest = answer(tmp_path, "q")
     assert (rest.large, rest.cut_lines, rest.files) == (1, 1, 2)
-    told = search._told(rest)  # pyright: ignore[reportPrivateUsage]
+    told = search._told(rest)
     assert "1 larger than" in told
     assert "of 1 long lines only" in told
 

@@ -141,7 +141,7 @@ def syscalls_of_write(
 
     def put(*args: object, **more: object) -> None:
         seen.append("rename")
-        rename(*args, **more)  # type: ignore[arg-type]
+        rename(*args, **more)
 
     monkeypatch.setattr(os, "fsync", fsync)
     monkeypatch.setattr(os, "rename", put)
@@ -348,11 +348,11 @@ def test_a_change_by_somebody_else_between_reading_and_writing_is_not_lost(
 ) -> None:
     place = tmp_path / "a"
     place.write_text("old")
-    refuse = replacing._refuse_unwritable  # pyright: ignore[reportPrivateUsage]
+    refuse = replacing._refuse_unwritable
 
     def meanwhile(*args: object) -> None:
         place.write_text("somebody's longer text")
-        refuse(*args)  # type: ignore[arg-type]
+        refuse(*args)
 
     monkeypatch.setattr(replacing, "_refuse_unwritable", meanwhile)
     for tool, args in ((write_file, {"content": "x"}), (edit_file, {"old": "old", "new": "n"})):

@@ -237,3 +237,41 @@ def claim_in_the_middle_of_a_chain() -> Capsule:
     capsule.add("claimed", claimed(capsule, capsule.ids[0]), b)
     return capsule
 
+
+
+def apart() -> tuple[Capsule, list[dict[str, object]]]:
+    """Two chains of one capsule, and the heads of both."""
+    capsule, _ = turn()
+    b = chain("b", 2)
+    capsule.add("claimed", claimed(capsule, capsule.ids[0]), b)
+    capsule.add("input", said("Go on.", "r2"), capsule.chains[0])
+    return capsule, capsule.heads()
+
+
+@scenario()
+def claimed_from_the_head_that_it_names() -> Capsule:
+    """A claim names which of its heads it goes on from."""
+    capsule, heads = apart()
+    own = capsule.ids[0]
+    body = claimed(capsule, own, heads, continues=heads[0]["id"])
+    capsule.add("claimed", body, chain("c", 1003))
+    fork = capsule.heads()
+    body = forked(capsule, own, "fork", fork) | {"continues": fork[-1]["id"]}
+    capsule.add("forked", body, chain("d", 1004))
+    return capsule
+
+
+@scenario()
+def claimed_from_a_stranger() -> Capsule:
+    """What is none of its heads counts as not said."""
+    capsule, heads = apart()
+    capsule.add("claimed", claimed(capsule, capsule.ids[0], heads, continues="x"), chain("c", 3))
+    return capsule
+
+
+@scenario(log("body_malformed", 13))
+def claimed_from_a_number() -> Capsule:
+    """It is text or null."""
+    capsule, heads = apart()
+    capsule.add("claimed", claimed(capsule, capsule.ids[0], heads, continues=1), chain("c", 3))
+    return capsule

@@ -9,7 +9,12 @@ from typing import Any
 from format_bodies import born, ended, memory, said, taken
 from format_builder import NOTES, Capsule, Chain, chain, digest, log, pieces, scenario
 
-NEVER = ("created", "forked", "claimed", "activated", "sealed", "redacted", "repaired")
+NEVER = ("created", "forked", "claimed", "activated", "sealed", "redacted", "repaired") + (
+    "turn_taken",
+    "turn_paused",
+    "model_intent",
+    "tool_intent",
+)
 
 
 def claim(capsule: Capsule, name: str, epoch: int) -> tuple[Capsule, Chain]:
@@ -47,7 +52,7 @@ def union(*logs: list[bytes]) -> list[bytes]:
     """docs/format.md#merge, said once more and plainly."""
     found: dict[str, bytes] = {}
     gone = {
-        json.loads(line)["body"]["event"]
+        json.loads(line)["body"].get("event")
         for lines in logs
         for line in lines
         if header_of(line)[1]["kind"] == "redacted"
@@ -251,11 +256,26 @@ def redaction_of_an_identity() -> tuple[list[bytes], list[bytes], str | None]:
     return ours.lines, theirs.lines, NOTES
 
 
-def joined(first: str, second: str) -> str:
-    return (
-        "# Two versions of these notes\n\n## The version before\n\n"
-        f"{first.strip()}\n\n## The version of another edit\n\n{second.strip()}\n"
-    )
+@pair()
+def redaction_of_an_intent() -> tuple[list[bytes], list[bytes], str | None]:
+    """So does what the order of calls is made of."""
+    ours, _, theirs, b = two()
+    taken_here = next(i for i, x in zip(ours.ids, ours.lines) if b'"turn_taken"' in x)
+    theirs.add("redacted", {"by": "you", "event": taken_here, "reason": "spite"}, b)
+    return ours.lines, theirs.lines, NOTES
+
+
+@pair()
+def redaction_of_contents() -> tuple[list[bytes], list[bytes], str | None]:
+    """A redaction of blobs alone takes no body away."""
+    ours, _, theirs, b = two()
+    theirs.add("redacted", {"by": "you", "blobs": [digest("x")], "reason": "secret"}, b)
+    return ours.lines, theirs.lines, NOTES
+
+
+def twice(first: str, second: str) -> str:
+    """What both sides changed."""
+    return f"{first.strip()}\n\nAnother edit of this part:\n\n{second.strip()}\n"
 
 
 @pair()
@@ -268,7 +288,24 @@ def notes_edited_in_both() -> tuple[list[bytes], list[bytes], str | None]:
     theirs.add("memory", memory(NOTES, "yours\n"), b)
     ours.clock = 52
     ours.add("memory", memory("mine\n", "mine again\n"), ours.chains[0])
-    return ours.lines, theirs.lines, joined("mine again", "yours")
+    return ours.lines, theirs.lines, twice("mine again", "yours")
+
+
+@pair()
+def notes_edited_in_other_sections() -> tuple[list[bytes], list[bytes], str | None]:
+    """A section that one side changed is taken from it; of one that both changed both are kept."""
+    parts = "# Plans\n\nnone\n\n# People\n\nnobody\n\n# Places\n\nhome\n"
+    mine = parts.replace("none", "milk").replace("home", "town") + "\n# More\n\nmore\n"
+    yours = parts.replace("none", "tea").replace("# People\n\nnobody\n\n", "")
+    ours, at = born()
+    ours.add("memory", memory(NOTES, parts), at)
+    theirs, b = claim(ours, "b", 1001)
+    ours.clock = theirs.clock = 50
+    ours.add("memory", memory(parts, mine), ours.chains[0])
+    theirs.clock = 51
+    theirs.add("memory", memory(parts, yours), b)
+    rest = "# Places\n\ntown\n\n# More\n\nmore\n"
+    return ours.lines, theirs.lines, "# Plans\n\n" + twice("milk", "tea") + "\n" + rest
 
 
 @pair("other_lineage")

@@ -40,11 +40,13 @@ def sealed(
     fields: dict[str, Any] | None = None,
     after: bool = False,
     workspace: bool = True,
+    gone: tuple[str, dict[str, Any]] | None = None,
     files: dict[str, bytes] | None = None,
 ) -> Capsule:
     """A sound turn, sealed; with other fields of the event, the seal or the manifest.
 
-    `after`: an event follows the seal's. Without `workspace` the one file of it is not there.
+    `after`: an event follows the seal's. Without `workspace` the one file of it is not there;
+    `gone` is the kind and the body of an event that says why.
     """
     capsule, at = turn()
     entry = {"path": "a.py", "sha256": digest(TEXT), "size": len(TEXT), "type": "file"}
@@ -54,6 +56,8 @@ def sealed(
         capsule.blob(TEXT)
     taken = {"delta": canonical({"changed": [entry], "gone": []}).decode(), "entries": 1}
     capsule.add("snapshot", taken | {"parent": None, "result": digest(listing), "size": 6}, at)
+    if gone is not None:
+        capsule.add(*gone, at)
     said = {"number": 1, "previous": None, "purpose": "backup"}
     last = capsule.add("sealed", said | (event or {}), at)
     if after:
@@ -67,6 +71,10 @@ def sealed(
     value["seal"] |= seal or {}
     write(capsule, value)
     return capsule
+
+
+def redacted(*contents: bytes) -> tuple[str, dict[str, Any]]:
+    return "redacted", {"by": "you", "reason": "a password", "blobs": [*map(digest, contents)]}
 
 
 def write(capsule: Capsule, value: dict[str, Any]) -> None:
@@ -196,6 +204,24 @@ table(
         "sealed_lacks_workspace": (
             "Else they must be there.",
             lambda: sealed(workspace=False),
+            (log("blob_missing", 11), ("blob_missing", SNAPSHOT, 1)),
+        ),
+        "sealed_with_a_redacted_content": (
+            "Unless an event says that it was redacted.",
+            lambda: sealed(workspace=False, gone=redacted(TEXT)),
+            (),
+        ),
+        "sealed_with_a_lost_content": (
+            "Or that it was lost.",
+            lambda: sealed(
+                workspace=False,
+                gone=("repaired", {"code": "blob_missing", "lost": [digest(TEXT)]}),
+            ),
+            (),
+        ),
+        "sealed_with_another_redacted_content": (
+            "Of just this content.",
+            lambda: sealed(workspace=False, gone=redacted(b"another")),
             (log("blob_missing", 11), ("blob_missing", SNAPSHOT, 1)),
         ),
         "sealed_workspace_of_other_size": (

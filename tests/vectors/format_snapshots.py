@@ -173,3 +173,76 @@ def snapshot_left_out_with_another_size() -> Capsule:
     seal = {"number": 1, "previous": None, "purpose": "backup", "without_workspace": True}
     capsule.add("sealed", seal, at)
     return capsule
+
+
+def gone(*texts: str) -> dict[str, Any]:
+    """A redaction of contents alone."""
+    return {"by": "you", "reason": "a password", "blobs": sorted(map(digest, texts))}
+
+
+@scenario()
+def content_redacted() -> Capsule:
+    """A redaction may take contents of the workspace alone, out of every snapshot."""
+    capsule, at = born()
+    held, again = entry("a", "one"), entry("b", "one")
+    capsule.add("snapshot", taken([held], [], listed(held)), at)
+    parent = capsule.heads()[0]["id"]
+    capsule.add("snapshot", taken([again], [], listed(held, again), parent), at)
+    capsule.add("redacted", gone("one"), at)
+    capsule.add("snapshot", taken([], ["a", "b"], listed(), capsule.ids[-2]), at)
+    return capsule
+
+
+@scenario()
+def content_redacted_by_null() -> Capsule:
+    """An event that names no other is the same as one that names null."""
+    capsule = one()
+    capsule.add("redacted", gone("one") | {"event": None}, capsule.chains[0])
+    capsule.blobs.clear()
+    return capsule
+
+
+@scenario()
+def content_redacted_and_still_there() -> Capsule:
+    """A blob that is on the list and was not removed yet is sound."""
+    capsule = one()
+    capsule.add("redacted", gone("one"), capsule.chains[0])
+    return capsule
+
+
+@scenario()
+def content_redacted_before_the_snapshot() -> Capsule:
+    """The list counts for lines before and after it, as a merge may leave them."""
+    capsule, at = born()
+    held = entry("a", "one")
+    capsule.add("redacted", gone("one"), at)
+    capsule.add("snapshot", taken([held], [], listed(held)), at)
+    return capsule
+
+
+@scenario(log("blob_missing", 4))
+def another_content_redacted() -> Capsule:
+    """A content that is on no list must be there."""
+    capsule = one()
+    capsule.add("redacted", gone("two"), capsule.chains[0])
+    capsule.blobs.clear()
+    return capsule
+
+
+@scenario(log("blob_size", 4))
+def content_redacted_and_there_with_another_size() -> Capsule:
+    """Only absence is accounted for."""
+    held = entry("a", "one") | {"size": 4}
+    capsule, at = born()
+    capsule.blob(b"one")
+    capsule.add("snapshot", taken([held], [], listed(held)), at)
+    capsule.add("redacted", gone("one"), at)
+    return capsule
+
+
+@scenario(log("body_malformed", 5))
+def redaction_of_a_number() -> Capsule:
+    """The event's id is text or null."""
+    capsule = one()
+    capsule.add("redacted", gone("one") | {"event": 4}, capsule.chains[0])
+    return capsule

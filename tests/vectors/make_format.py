@@ -5,6 +5,8 @@
 They are made byte by byte from docs/format.md, without sojourn, and always alike.
 """
 
+# ruff: noqa: E402, F401 - each file of vectors adds its own when it is imported
+
 import json
 import sys
 from pathlib import Path
@@ -13,21 +15,21 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import format_chains  # noqa: E402, F401
-import format_files  # noqa: E402, F401
-import format_forks  # noqa: E402, F401
-import format_lines  # noqa: E402, F401
-import format_manifests  # noqa: E402, F401
-import format_merges  # noqa: E402
-import format_pardons  # noqa: E402, F401
-import format_seals  # noqa: E402, F401
-import format_settled  # noqa: E402, F401
-import format_snapshots  # noqa: E402, F401
-import format_strict  # noqa: E402, F401
-import format_tails  # noqa: E402, F401
-from format_archives import ARCHIVES  # noqa: E402
-from format_builder import ALL, vector  # noqa: E402
-from format_values import VALUES  # noqa: E402
+import format_chains
+import format_files
+import format_forks
+import format_lines
+import format_manifests
+import format_merges
+import format_pardons
+import format_seals
+import format_settled
+import format_snapshots
+import format_strict
+import format_tails
+from format_archives import ARCHIVES
+from format_builder import ALL, vector
+from format_values import VALUES
 
 
 def texts() -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from sojourn.agent.look import Tail
+from sojourn.agent.look import events_in
 from sojourn.agent.places import Place, is_capsule
 from sojourn.agent.report import Accepted, Question, Report, Tally, reason_of
 from sojourn.agent.workspace import LiveWorkspace, live_workspace
@@ -36,6 +36,16 @@ if TYPE_CHECKING:
 
 MAX_MODEL_CALLS = 200
 """Model calls in one turn, unless the caller says otherwise."""
+
+
+def no_workspace(folder: str) -> NotFoundError:
+    """The error of an agent whose workspace is not where it was."""
+    return NotFoundError(
+        f"the workspace {folder} is not there",
+        code="no_workspace",
+        state="Nothing was run.",
+        hint="Put the folder back.",
+    )
 
 
 class Agent:
@@ -205,10 +215,8 @@ class Agent:
         return self._hold.transcript.documents
 
     def events(self, start: int = 0) -> Iterator[Event]:
-        """The log's durable events from the one with this place on (from 0)."""
-        for number, event in enumerate(Tail(self._hold.store).all()):
-            if number >= start:
-                yield event
+        """The log's durable events in its order, without the first `start`."""
+        return events_in(self._hold.store, start)
 
     def context(self) -> Rendered:
         """Exactly what the model would be sent now."""
@@ -349,12 +357,7 @@ class Agent:
     def _workspace(self) -> str:
         workspace = self._hold.record.workspace
         if not os.path.isdir(workspace):
-            raise NotFoundError(
-                f"the workspace {workspace} is not there",
-                code="no_workspace",
-                state="Nothing was run.",
-                hint="Put the folder back.",
-            )
+            raise no_workspace(workspace)
         return workspace
 
     def _report(self, rest: Rest, tally: Tally) -> Report:

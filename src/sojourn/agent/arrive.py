@@ -9,8 +9,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from sojourn.agent.carry import check_signature, decrypting
-from sojourn.agent.carrying import fork, free_name
+from sojourn.agent.aftermath import Target, of_import, telling
+from sojourn.agent.archives import check_signature, decrypting
+from sojourn.agent.forking import fork, free_name
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place, check_name, is_capsule, known_places, place_at
 from sojourn.agent.writing import Progress, interrupted_at_once, watched
@@ -34,7 +35,7 @@ from sojourn.ids import Incarnation
 from sojourn.ports import Store
 from sojourn.store.archive_file import Wrapping, open_archive
 from sojourn.store.files import FolderFiles
-from sojourn.store.staging import Staging, exists
+from sojourn.store.staging import STAGED, Staging, exists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,15 +87,20 @@ def import_archive(
     Raises: FormatError for whatever is wrong with it; HeldElsewhereError `older_copy` or
     `merge_needed` when the same capsule is here; UsageError `exists`; StorageError; LimitError.
     """
-    with staged(
-        machine,
-        file,
-        name=name,
-        identities=identities,
-        allowed_signers=allowed_signers,
-        progress=progress,
-    ) as (staging, arrival):
+    taking = _Taking(machine, name)
+    with (
+        telling(taking.state),
+        staged(
+            machine,
+            file,
+            name=name,
+            identities=identities,
+            allowed_signers=allowed_signers,
+            progress=progress,
+        ) as (staging, arrival),
+    ):
         _refuse_known(arrival)
+        taking.target = Target(arrival.target)
         if arrival.relation == "same" or not accept(arrival):
             return Imported(arrival=arrival, place=None)
         return Imported(arrival=arrival, place=_keep(machine, staging, arrival))
@@ -117,9 +123,10 @@ async def import_as_new(
     The id in the archive is not remembered. `name` as for `import_archive`; without one it is the
     capsule's own, or `<name>-fork` where that is taken.
 
-    Raises: as `import_archive`, but for what is here already; as `carrying.fork`.
+    Raises: as `import_archive`, but for what is here already; as `forking.fork`.
     """
-    with ExitStack() as stack:
+    taking = _Taking(machine, name)
+    with telling(taking.state), ExitStack() as stack:
         with interrupted_at_once():
             staging, arrival = stack.enter_context(
                 staged(
@@ -134,6 +141,7 @@ async def import_as_new(
             )
             if os.path.lexists(arrival.target):
                 raise exists(arrival.target)
+            taking.target = Target(arrival.target)
             if not accept(arrival):
                 return Imported(arrival=arrival, place=None)
         made = await fork(
@@ -144,6 +152,18 @@ async def import_as_new(
             observer=observer,
         )
         return Imported(arrival=arrival, place=place_at(machine.ports, made.folder), forked=made)
+
+
+class _Taking:
+    """Where an import is: what it left can be told from it."""
+
+    def __init__(self, machine: Machine, name: str | None) -> None:
+        self._staged_in = Target(os.path.join(_parent(machine, name), STAGED))
+        self.target: Target | None = None
+
+    def state(self) -> str:
+        """The state now that it failed."""
+        return of_import(self.target, self._staged_in)
 
 
 @contextmanager

@@ -81,8 +81,7 @@ def _tools(folded: Folded) -> Problem:
 
 def _rendered(folded: Folded, store: Store, model: Model) -> Problem:
     """Whether the log can be made into a request for the model."""
-    transcript, ending = folded.transcript, folded.ending
-    gone = ending.redacted_blobs | ending.lost_blobs
+    transcript, gone = folded.transcript, folded.ending.gone
 
     def text(text: Text) -> str:
         if isinstance(text, str):

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+from typing import NamedTuple
 
 from sojourn.agent.places import Place
 from sojourn.core.tenure import Admission, Evidence, admit
@@ -10,13 +13,22 @@ from sojourn.core.view import Transcript
 from sojourn.drive.machine import Ports
 from sojourn.drive.opening import examine
 from sojourn.drive.reading import Folded, blob_or_none, read_blobs
+from sojourn.format import layout
 from sojourn.format.body import Head
 from sojourn.format.event import Event
+from sojourn.format.line import HEADER
 from sojourn.format.parts import Text
-from sojourn.format.timeline_read import Damage, Reader
-from sojourn.ids import BlobId
+from sojourn.format.timeline_read import Damage, Item, Reader
+from sojourn.ids import BlobId, EventId
 from sojourn.ports import HeldBy, Store
 from sojourn.render import Rendered, Target, blobs_needed, dialect
+
+
+class Numbered(NamedTuple):
+    """An event and its number: that of its line in the log, from 1 (docs/cli.md#numbers)."""
+
+    number: int
+    event: Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +105,15 @@ class Look:
 
     def _blobs(self, blobs: Iterable[BlobId]) -> dict[BlobId, bytes]:
         ending = self.folded.ending
-        return read_blobs(self.store, blobs, gone=ending.redacted_blobs | ending.lost_blobs)
+        return read_blobs(self.store, blobs, gone=ending.gone)
 
-    def events_of(self, start: int = 0) -> Iterator[Event]:
-        """The log's events from the one with this place on (from 0)."""
-        for number, event in enumerate(Tail(self.store).all()):
-            if number >= start:
-                yield event
+    def events_of(self) -> Iterator[Event]:
+        """The log's events in its order."""
+        return (event for _, event in self.numbered())
+
+    def numbered(self) -> Iterator[Numbered]:
+        """The log's events in its order, each with its number."""
+        return Tail(self.store).all()
 
     def tail(self) -> "Tail":
         """A reading that can be continued as the log grows."""
@@ -127,17 +141,40 @@ class Tail:
         self._reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
         self._at = 0
 
-    def more(self) -> Iterator[Event]:
+    def more(self) -> Iterator[Numbered]:
         """Whole events that were added since."""
         for chunk in self._store.read_log(self._at):
             self._at += len(chunk)
-            yield from (event for event in self._reader.feed(chunk) if isinstance(event, Event))
+            yield from _events(*self._reader.numbered(chunk))
 
-    def all(self) -> Iterator[Event]:
+    def all(self) -> Iterator[Numbered]:
         """Every event up to now, the last append's too."""
         yield from self.more()
         ending = self._reader.finish(same_boot=True)
-        yield from (event for event in ending.rest if isinstance(event, Event))
+        yield from _events(ending.rest_lines, ending.rest)
+
+
+def events_in(store: Store, start: int = 0) -> Iterator[Event]:
+    """The events of a log, without the first `start`."""
+    return islice((event for _, event in Tail(store).all()), start, None)
+
+
+def number_of(store: Store, event: EventId) -> int:
+    """The number of an event that was appended just now; 0 when it is not among the last lines."""
+    size, lines = store.size(), 0
+    for chunk in store.read_log(0, size):
+        lines += chunk.count(b"\n")
+    end = b"".join(store.read_log(max(0, size - layout.MAX_BATCH), size))
+    for above, line in enumerate(reversed(end.split(b"\n")[:-1])):
+        if sha256(line[line.rfind(HEADER) + len(HEADER) : -1]).hexdigest() == event:
+            return lines - above
+    return 0
+
+
+def _events(numbers: Iterable[int], items: Iterable[Item]) -> Iterator[Numbered]:
+    for number, item in zip(numbers, items, strict=True):
+        if isinstance(item, Event):
+            yield Numbered(number, item)
 
 
 def look_at(ports: Ports, place: Place) -> Look:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from sojourn.agent.aftermath import Target, of_merge, telling
 from sojourn.agent.arrive import Arrival, staged
 from sojourn.agent.look import Look
 from sojourn.agent.machine import Machine
@@ -32,13 +33,15 @@ async def merge(
     Raises: NotFoundError `no_capsule`; as `drive.merge.merge_capsules`.
     """
     there = place_at(machine.ports, os.path.realpath(other))
-    return await merge_capsules(
-        machine.ports,
-        place.folder,
-        there.folder,
-        dry_run=dry_run,
-        observer=observer or Unwatched(),
-    )
+    log = Target(os.path.join(place.folder, layout.TIMELINE))
+    with telling(lambda: of_merge(log)):
+        return await merge_capsules(
+            machine.ports,
+            place.folder,
+            there.folder,
+            dry_run=dry_run,
+            observer=observer or Unwatched(),
+        )
 
 
 async def merge_archive(
@@ -54,7 +57,8 @@ async def merge_archive(
 
     Nothing is kept of it but what the capsule lacks. Raises: as `import_archive` and `merge`.
     """
-    with ExitStack() as stack:
+    log = Target(os.path.join(place.folder, layout.TIMELINE))
+    with telling(lambda: of_merge(log)), ExitStack() as stack:
         with interrupted_at_once():
             staging, arrival = stack.enter_context(staged(machine, file, identities=identities))
         _refuse_doubts(arrival)
@@ -120,8 +124,8 @@ def difference(machine: Machine, one: Place, other: Place) -> Difference:
 def chart(look: Look) -> Chart:
     """The strands of a capsule and what each did."""
     made = Chart()
-    for event in look.events_of():
-        made.apply(event)
+    for number, event in look.numbered():
+        made.apply(event, number)
     return made
 
 

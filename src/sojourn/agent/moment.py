@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sojourn.agent.look import Look
+from sojourn.agent.look import Look, Numbered
 from sojourn.core.turn_state import TurnState, evolve
 from sojourn.core.view import Transcript
 from sojourn.errors import NotFoundError
@@ -17,10 +17,12 @@ from sojourn.ids import EventId
 class Moment:
     """The folds after `event`, the log's last one when none was named.
 
-    `snapshot` is the id of the current snapshot's event then, None when none was taken.
+    `number` is that of the event in the log, `snapshot` the id of the current snapshot's event
+    then, None when none was taken.
     """
 
     event: Event
+    number: int
     state: TurnState
     documents: Mapping[str, DocumentChange]
     notes: str
@@ -34,22 +36,24 @@ def moment(look: Look, event: Event | None) -> Moment:
     Raises: NotFoundError `event_missing`; FormatError when a blob of the notes is missing.
     """
     state, transcript, notes, snapshot = TurnState(), Transcript(), Fold(), None
-    last: Event | None = None
-    for last in look.events_of():
-        state = evolve(state, last)
-        transcript.apply(last)
-        if isinstance(last.body, Memory):
-            notes = add(notes, last.body, read_text=look.text)
-        elif isinstance(last.body, Snapshotted):
-            snapshot = last.id
-        elif last.body is None and last.header.kind == "memory":
+    last: Numbered | None = None
+    for last in look.numbered():
+        one = last.event
+        state = evolve(state, one)
+        transcript.apply(one)
+        if isinstance(one.body, Memory):
+            notes = add(notes, one.body, read_text=look.text)
+        elif isinstance(one.body, Snapshotted):
+            snapshot = one.id
+        elif one.body is None and one.header.kind == "memory":
             notes = hide(notes)
-        if event is not None and last.id == event.id:
+        if event is not None and one.id == event.id:
             break
-    if last is None or (event is not None and last.id != event.id):
+    if last is None or (event is not None and last.event.id != event.id):
         raise NotFoundError("the log holds no such event", code="event_missing")
     return Moment(
-        event=last,
+        event=last.event,
+        number=last.number,
         state=state,
         documents=dict(transcript.documents),
         notes=look.text(notes.text),

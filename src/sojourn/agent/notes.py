@@ -19,9 +19,13 @@ from sojourn.ports import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """The notes after one edit; `origin` says who made it: a person by hand, or the agent."""
+    """The notes after one edit; `origin` says who made it: a person by hand, or the agent.
+
+    `number` is that of the event in the log.
+    """
 
     event: Event
+    number: int
     origin: Literal["hand", "tool", "created"]
     text: str
 
@@ -38,10 +42,11 @@ def edits_of(look: Look) -> tuple[Edit, ...]:
     """
     found: list[Edit] = []
     fold = Fold()
-    for event in look.events_of():
+    for number, event in look.numbered():
         if isinstance(event.body, Memory):
             fold = add(fold, event.body, read_text=look.text)
-            found.append(Edit(event=event, origin=event.body.origin, text=look.text(fold.text)))
+            text, origin = look.text(fold.text), event.body.origin
+            found.append(Edit(event=event, number=number, origin=origin, text=text))
         elif _is_hidden(event):
             fold = hide(fold)
     return tuple(found)

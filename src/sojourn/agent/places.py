@@ -116,11 +116,7 @@ def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) 
         record = None if last_used is None else record_of(ports, last_used)
         if record is not None and is_capsule(record.folder):
             return place_at(ports, record.folder)
-        raise NotFoundError(
-            "no capsule is named, and none was used here before",
-            code="no_capsule",
-            hint="Name one, or make one with `sojourn init`.",
-        )
+        raise _none_by_default(ports, None if record is None else record.folder)
     if is_capsule(where):
         return place_at(ports, where)
     places = known_places(ports)
@@ -136,6 +132,21 @@ def find_place(ports: Ports, where: str | None, *, last_used: CapsuleId | None) 
     if fitting:
         return fitting[0]
     raise _no_capsule(ports, where, places)
+
+
+def _none_by_default(ports: Ports, used: str | None) -> NotFoundError:
+    """No capsule is named, and none is meant; `used` is where the one lay that was used last."""
+    here, places = os.path.realpath(os.curdir), known_places(ports)
+    working = [reference(place, places) for place in places if place.workspace == here]
+    what = f"is where {', '.join(working)} works" if working else "holds none"
+    gone = "none was used before" if used is None else f"the last one is not in {used} any more"
+    known = ", ".join(reference(place, places) for place in places)
+    return NotFoundError(
+        f"no capsule is named; the current folder {what}, and {gone}",
+        code="no_capsule",
+        state="Nothing was done.",
+        hint=f"Name one of these: {known}." if known else "Make one:  sojourn init -n NAME",
+    )
 
 
 def _no_capsule(ports: Ports, where: str, places: tuple[Place, ...]) -> NotFoundError:

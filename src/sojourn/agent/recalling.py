@@ -22,7 +22,7 @@ def recaller_of(machine: "Machine", place: Place, *, embedder: Embedder | None =
     return Recaller(
         capsule=place.capsule,
         store=machine.ports.store_at(place.folder),
-        index=SqliteWorkingIndex(machine.state.working_index(place.capsule)),
+        index=SqliteWorkingIndex(machine.state.working_index(place.capsule, place.folder)),
         embedder=embedder or StaticEmbedder(),
     )
 
@@ -46,10 +46,8 @@ async def search(
     """
     recaller = recaller_of(machine, place, embedder=embedder)
 
-    index = SqliteWorkingIndex(machine.state.working_index(place.capsule))
-
     def find() -> Found:
-        with index.alone():
+        with recaller.index.alone():
             recaller.bring_up(whole=True)
             return recaller.find(question, most=most, kinds=kinds, words_only=words_only)
 
@@ -74,8 +72,9 @@ async def rebuild_index(
     recaller = recaller_of(machine, place, embedder=embedder)
 
     def rebuild() -> None:
-        recaller.rebuild()
-        recaller.embed()
+        with recaller.index.alone():
+            recaller.rebuild()
+            recaller.embed()
 
     await asyncio.to_thread(rebuild)
     return await _write(machine, place, recaller, always=True)
@@ -92,7 +91,11 @@ def _twice(find: Callable[[], Found]) -> Found:
 
 
 async def _write(machine: "Machine", place: Place, recaller: Recaller, *, always: bool) -> bool:
-    data = await asyncio.to_thread(index_bytes, recaller)
+    def make() -> bytes:
+        with recaller.index.alone():
+            return index_bytes(recaller)
+
+    data = await asyncio.to_thread(make)
     return await write_index(machine.ports, place.folder, place.capsule, data, always=always)
 
 
@@ -102,8 +105,9 @@ def recall_of(machine: "Machine", place: Place) -> RecallExcept:
 
     async def recall(question: str, most: int, leave_out: EventId | None) -> Sequence[Recalled]:
         def find() -> Found:
-            recaller.bring_up(whole=False)
-            return recaller.find(question, most=most, leave_out=leave_out)
+            with recaller.index.alone():
+                recaller.bring_up(whole=False)
+                return recaller.find(question, most=most, leave_out=leave_out)
 
         try:
             return (await asyncio.to_thread(_twice, find)).passages

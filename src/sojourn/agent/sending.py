@@ -1,6 +1,6 @@
 """Accepting a message for an agent: durable on return, once under each request id."""
 
-from sojourn.agent.look import Tail
+from sojourn.agent.look import events_in
 from sojourn.agent.places import Place
 from sojourn.agent.report import Accepted
 from sojourn.drive.machine import Ports
@@ -45,7 +45,7 @@ def accept(ports: Ports, place: Place, message: Message, *, named: bool) -> Acce
 
 def _read_before(ports: Ports, folder: str, request: RequestId) -> Input | None:
     """The input of the log that this request id brought."""
-    for event in Tail(ports.store_at(folder)).all():
+    for event in events_in(ports.store_at(folder)):
         if isinstance(event.body, Input) and event.body.request == request:
             return event.body
     return None

@@ -7,6 +7,7 @@ from sojourn.agent.places import Place
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import hold_capsule
 from sojourn.drive.redact import RedactedBody, redact_event
+from sojourn.drive.redact_files import RedactedFiles, Wanted, redact_files
 from sojourn.drive.repair import RepairReport, repair_capsule
 from sojourn.drive.unnamed import unnamed
 from sojourn.ids import EventId
@@ -30,6 +31,30 @@ async def redact(
         machine.ports,
         place.folder,
         event,
+        reason=machine.ports.mask.text(reason),
+        by=by,
+        observer=observer or Unwatched(),
+    )
+
+
+async def redact_file(
+    machine: Machine,
+    place: Place,
+    wanted: Wanted,
+    *,
+    reason: str,
+    by: str = "user",
+    observer: Observer | None = None,
+) -> RedactedFiles:
+    """Take contents of files out of every snapshot for good; the workspace itself is left alone.
+
+    Raises: UsageError `turn_open`, `redact_refused`; NotFoundError `content_missing`; as
+    `Machine.hold`.
+    """
+    return await redact_files(
+        machine.ports,
+        place.folder,
+        wanted,
         reason=machine.ports.mask.text(reason),
         by=by,
         observer=observer or Unwatched(),

@@ -1,14 +1,24 @@
 """The live workspace of a held capsule: snapshot it, and put an earlier snapshot back."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from sojourn.agent.look import Tail
+from sojourn.agent.aftermath import Target, of_restore, telling
+from sojourn.agent.look import events_in
 from sojourn.agent.places import Place, check_apart
 from sojourn.drive.hold import Hold
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
-from sojourn.drive.snapshots import Keeper, PutBackSnapshot, TakenSnapshot, refuse_conflicts
+from sojourn.drive.snapshots import (
+    Keeper,
+    PutBackSnapshot,
+    TakenSnapshot,
+    absent,
+    refuse_conflicts,
+)
+from sojourn.format.gone import Gone
 from sojourn.format.snapshot import EMPTY, Snapshot
 from sojourn.ids import CapsuleId, EventId
 from sojourn.ports_workspace import Plan, Progress, Stop, Workspace
@@ -49,7 +59,7 @@ class LiveWorkspace:
         Raises: NotFoundError `no_snapshot`; UsageError `restore_conflict`; FormatError;
         StoppedError; StorageError.
         """
-        events = Tail(self.hold.store).all()
+        events = events_in(self.hold.store)
         put = await self.keeper.put_back(snapshot, events=events, progress=progress, stop=stop)
         await self.hold.refresh()
         return put
@@ -95,20 +105,35 @@ def extract(
     listed: Snapshot,
     folder: str,
     *,
+    gone: Gone,
     progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> Plan:
     """Put a list into another folder, made first when it is not there; the log is not touched.
 
-    Raises: UsageError `restore_conflict` or `folders_nested`; FormatError; StoppedError;
-    StorageError.
+    What the log says is `gone` is left out, and the plan names it. Raises: UsageError
+    `restore_conflict` or `folders_nested`; FormatError; StoppedError; StorageError.
     """
     folder = os.path.realpath(folder)
     check_apart(place.folder, folder)
-    if not os.path.lexists(folder):
-        os.makedirs(folder)
-    workspace = ports.workspace_at(CapsuleId(""), place.folder, folder)
-    plan = workspace.plan(EMPTY, listed)
-    refuse_conflicts(plan)
-    workspace.put_back(plan, progress=progress, stop=stop)
+    target = Target(folder)
+    missing = absent(ports.store_at(place.folder), listed, gone)
+    with telling(lambda: of_restore(target)), _gone_if_empty(folder, target):
+        os.makedirs(folder, exist_ok=True)
+        workspace = ports.workspace_at(CapsuleId(""), place.folder, folder)
+        plan = workspace.plan(EMPTY, listed, gone=missing)
+        refuse_conflicts(plan)
+        workspace.put_back(plan, progress=progress, stop=stop)
     return plan
+
+
+@contextmanager
+def _gone_if_empty(folder: str, target: Target) -> Generator[None]:
+    """A folder that was made for nothing is removed again."""
+    try:
+        yield
+    except BaseException:
+        if not target.was_there:
+            with suppress(OSError):
+                os.rmdir(folder)
+        raise

@@ -25,6 +25,7 @@ from sojourn.store.archive_file import (
     digest_of,
     not_written,
     open_archive,
+    sweep_half_made,
     write_archive,
 )
 from sojourn.store.files import FolderFiles
@@ -52,7 +53,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """An archive that was written and read back; `new` when the capsule was sealed for it."""
+    """An archive that was written and read back; `new` when the capsule was sealed for it.
+
+    `redacted` counts what was redacted since the seal before: archives of earlier seals hold it.
+    """
 
     file: str
     size: int
@@ -62,6 +66,7 @@ class Exported:
     new: bool
     signer: str | None
     wrapped: tuple[Wrapping, ...]
+    redacted: int = 0
 
 
 def prepared(wanted: Wanted) -> list[object]:
@@ -69,6 +74,7 @@ def prepared(wanted: Wanted) -> list[object]:
 
     Raises: UsageError `exists` and those of `sojourn.keys.age`; NotFoundError `key_missing`.
     """
+    sweep_half_made(wanted.file)
     check_target(wanted.file, force=wanted.force)
     recipients: list[object] = []
     if wanted.encrypt_to:
@@ -109,6 +115,7 @@ def write_sealed(
         new=made.new,
         signer=None if signed is None else signature.load(signed).fingerprint,
         wrapped=_wrapping(wanted),
+        redacted=made.redacted,
     )
 
 

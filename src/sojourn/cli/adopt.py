@@ -15,7 +15,7 @@ from sojourn.errors import NotFoundError, SojournError
 
 if TYPE_CHECKING:
     from sojourn.agent import Machine
-    from sojourn.agent.carrying import Orphan
+    from sojourn.agent.taking_over import Orphan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def command(settings: Settings, capsule: str | None, every: bool, forced: bool, 
     another host this becomes a machine of its own, with a new key.
     """
     from sojourn.agent import Machine
-    from sojourn.agent.carrying import key_is_copied, orphans
+    from sojourn.agent.taking_over import key_is_copied, orphans
     from sojourn.cli.agreeing import agree, not_agreed
 
     if capsule is not None and every:
@@ -71,7 +71,7 @@ def command(settings: Settings, capsule: str | None, every: bool, forced: bool, 
             return not_agreed(voice)
     rows = [_adopted(machine, voice, row, forced=forced) for row in rows]
     if new_key:
-        from sojourn.agent.carrying import renew_key
+        from sojourn.agent.taking_over import renew_key
 
         renew_key(machine)
     _print(voice, machine, rows, new_key=new_key, listed=False)
@@ -80,7 +80,7 @@ def command(settings: Settings, capsule: str | None, every: bool, forced: bool, 
 
 def _one(machine: "Machine", where: str) -> "Orphan":
     """The capsule that is named, by path, by name, or by its name in the default folder."""
-    from sojourn.agent.carrying import Orphan, orphan_at, orphans
+    from sojourn.agent.taking_over import Orphan, orphan_at, orphans
 
     try:
         place = machine.find(where)
@@ -122,7 +122,7 @@ def _risks(rows: list[_Row], *, new_key: bool, forced: bool) -> list[str]:
 def _adopted(machine: "Machine", voice: Voice, row: _Row, *, forced: bool) -> _Row:
     import asyncio
 
-    from sojourn.agent.carrying import adopt
+    from sojourn.agent.taking_over import adopt
     from sojourn.cli.agreeing import Notes
 
     if row.state == "refused":

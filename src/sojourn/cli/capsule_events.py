@@ -41,7 +41,9 @@ def of_capsule(body: CapsuleBody) -> tuple[str | Painted, ...]:
         case Sealed():
             return (f"seal {body.number}, for {body.purpose}",)
         case Redacted():
-            return (Painted(f"event {body.event[:8]} by {one_line(body.by, 24)}", "warn"),)
+            files = counted(len(body.blobs), "content") + " of the workspace"
+            what = files if body.event is None else f"event {body.event[:8]}"
+            return (Painted(f"{what} by {one_line(body.by, 24)}", "warn"),)
         case Repaired():
             size = 0 if body.blob is None else body.blob.size
             what = f"{counted(size, 'byte')} set aside [{one_line(body.code, 32)}]"

@@ -1,10 +1,14 @@
 """Naming a capsule on the command line, and how it stands (docs/cli.md#standings)."""
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
+
+from sojourn.cli.settings import Settings
+from sojourn.cli.voice import Painted, Voice
 
 if TYPE_CHECKING:
     from sojourn.agent import Look, Machine, Place
@@ -41,15 +45,26 @@ def capsule_argument(*, many: bool = False) -> Callable[[Command], Command]:
     )
 
 
-def find(where: str | None) -> "tuple[Machine, Place]":
-    """This machine, and the capsule that `where` names.
+def find(where: str | None, *, telling: bool = True) -> "tuple[Machine, Place]":
+    """This machine, and the capsule that `where` names; `telling` says so of the one used last.
 
     Raises: NotFoundError, UsageError.
     """
     from sojourn.agent import Machine
 
     machine = Machine()
-    return machine, machine.find(where)
+    place = machine.find(where)
+    if telling and where is None and place.folder != os.path.realpath(os.curdir):
+        _say_last_used(machine.reference(place))
+    return machine, place
+
+
+def _say_last_used(name: str) -> None:
+    """Tell people which capsule was taken, since the current folder is none."""
+    context = click.get_current_context(silent=True)
+    settings = None if context is None else context.find_object(Settings)
+    if settings is not None and not settings.json:
+        Voice(settings).talk(Painted(f"capsule {name}: the one used last", "dim"))
 
 
 def shape_of(place: "Place") -> "CapsuleShape":

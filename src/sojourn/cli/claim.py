@@ -55,7 +55,7 @@ def command(
     """
     import asyncio
 
-    from sojourn.agent.carrying import claim
+    from sojourn.agent.taking_over import claim
     from sojourn.cli.agreeing import Notes, agree, not_agreed
     from sojourn.cli.snapshot_words import Work
 

@@ -69,10 +69,10 @@ def _calls(log: Iterable[Written], kind: str, *statuses: str) -> Counter[str]:
 def _was_killed(log: list[Written], killed: Killed) -> ProofShape:
     at = [
         number
-        for number, event in enumerate(log)
+        for number, event in enumerate(log, start=1)
         if event.kind == "tool_intent" and event.body["call"] == killed.call
     ]
-    taken = [number for number, event in enumerate(log) if event.kind == "turn_taken"]
+    taken = [number for number, event in enumerate(log, start=1) if event.kind == "turn_taken"]
     held = killed.status == -9 and len(at) == 1 and len(taken) == 2 and taken[1] == at[0] + 1
     seen = f"SIGKILL after event {at[0] if at else '?'}, the intent of a shell call"
     return ProofShape(claim="the agent was killed in the middle of a call", seen=seen, held=held)

@@ -269,11 +269,12 @@ def why_failed(body: ToolOutcome) -> str:
     return one_line(last if failure is None else failure.code)
 
 
-def shape_of_event(event: Event) -> EventShape:
-    """The event as --json shows it: header and body."""
+def shape_of_event(event: Event, number: int) -> EventShape:
+    """The event as --json shows it: its number in the log, header and body."""
     header = event.header
     return EventShape(
         id=event.id,
+        number=number,
         seq=header.seq,
         clock=header.clock,
         epoch=header.epoch,

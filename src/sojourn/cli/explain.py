@@ -15,6 +15,7 @@ from sojourn.cli.capsules import (
 from sojourn.cli.group import Command
 from sojourn.cli.people import ago, counted
 from sojourn.cli.settings import Settings
+from sojourn.cli.turns import missing_for_run
 from sojourn.cli.voice import Painted, Voice
 from sojourn.errors import SojournError
 
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 def command(settings: Settings, capsule: str | None) -> None:
     """Explain who holds CAPSULE and at which epoch, what is open, and why it would not run here.
 
-    Every reason is named, the gravest first, each with what can be done. Nothing is changed.
+    Every reason is named, the gravest first, each with what can be done. Where none of them keeps
+    it from being held, its model and its workspace are looked at as `run` would, and nothing is
+    sent. Nothing is changed.
     """
     machine, place = find(capsule)
     answer, voice = explained(machine, machine.look(place)), Voice(settings)
@@ -55,7 +58,7 @@ def explained(machine: "Machine", look: "Look") -> "ExplainAnswer":
     manifest, record = look.folded.manifest, look.evidence.record
     status = status_of(look)
     own, reasons = _own(machine)
-    reasons += _reasons(look)
+    reasons += _reasons(look) or (_not_ready(machine, look) if not reasons else [])
     return ExplainAnswer(
         capsule=shape_of(look.place),
         standing=standing_of(look),
@@ -78,6 +81,7 @@ def explained(machine: "Machine", look: "Look") -> "ExplainAnswer":
         calls=status.calls,
         question=status.question,
         waiting=look.waiting,
+        sides=status.sides,
         reasons=tuple(reasons),
     )
 
@@ -103,7 +107,19 @@ def _reasons(look: "Look") -> "list[ReasonShape]":
     ]
 
 
+def _not_ready(machine: "Machine", look: "Look") -> "list[ReasonShape]":
+    """What `run` would miss once it held the capsule: its model, its workspace."""
+    from sojourn.cli.shapes_carry import ReasonShape
+
+    return [
+        ReasonShape(code=one.code, message=one.message, hint=one.hint)
+        for one in missing_for_run(machine, look)
+    ]
+
+
 def _print(voice: Voice, answer: "ExplainAnswer", named: str) -> None:
+    from sojourn.cli.status import side_lines
+
     style, meaning = STANDINGS[answer.standing]
     standing = Painted(answer.standing.replace("_", " "), style)
     voice.data(Painted(answer.capsule.name, "name"), "  ", standing, Painted(f"  {meaning}", "dim"))
@@ -114,13 +130,16 @@ def _print(voice: Voice, answer: "ExplainAnswer", named: str) -> None:
         ("open", _open(answer)),
     ):
         voice.data(Painted(f"  {title:<9}", "dim"), text)
+    for text in side_lines(answer.sides, named):
+        voice.data(Painted(f"  {'snapshot':<9}", "warn"), text)
     if not answer.reasons:
         what = f"resume {named}" if answer.turn else f'run {named} "what to do"'
         voice.talk(Painted(f"nothing keeps it from running here:  sojourn {what}", "dim"))
     for count, reason in enumerate(answer.reasons, start=1):
         code = Painted(f"   [{reason.code}]", "dim")
         voice.data(Painted(f"  {f'why {count}':<9}", "warn"), reason.message, code)
-        voice.data(" " * 11, Painted(reason.hint, "bold"))
+        for line in reason.hint.splitlines():
+            voice.data(" " * 11, Painted(line, "bold"))
 
 
 def _holder(answer: "ExplainAnswer") -> str:

@@ -84,7 +84,8 @@ def command(
     Only the machine that holds the capsule exports it, while nothing runs it. What is likely a
     secret stops it. The file is read back and compared before it has its name. A capsule that did
     not change gives the same bytes again, unless they are encrypted. The archive says in VERIFY.txt
-    how to check it without sojourn.
+    how to check it without sojourn. Its files have no folder in common: unpack it with
+    `mkdir box && tar -C box -xf FILE`.
 
     With --at the archive holds a capsule of its own that goes on from that event, and CAPSULE is
     only read: it may be running, or held elsewhere. `import --as-new` makes it ready to run.
@@ -92,8 +93,8 @@ def command(
     import asyncio
     import os
 
-    from sojourn.agent.carry import export_capsule
-    from sojourn.agent.carry_at import default_file, export_at
+    from sojourn.agent.archives import export_capsule
+    from sojourn.agent.export_at import default_file, export_at
     from sojourn.agent.writing import Wanted
     from sojourn.cli.carrying import Noting, progress
     from sojourn.cli.show import chosen
@@ -122,7 +123,7 @@ def command(
     if event is None:
         making = export_capsule(machine, place, wanted, observer=notes, progress=watching)
     else:
-        at = chosen(machine.look(place), event, capsule=machine.reference(place)).id
+        at = chosen(machine.look(place), event, capsule=machine.reference(place)).event.id
         making = export_at(machine, place, wanted, at=at, observer=notes, progress=watching)
     _say(voice, place, asyncio.run(making), recipients=len(encrypt_to))
 
@@ -147,6 +148,7 @@ def _say(voice: Voice, place: "Place", made: "Exported", *, recipients: int) -> 
                 signer=made.signer,
                 compressed="zstd" in made.wrapped,
                 encrypted="age" in made.wrapped,
+                redacted=made.redacted,
             )
         )
         return
@@ -157,5 +159,9 @@ def _say(voice: Voice, place: "Place", made: "Exported", *, recipients: int) -> 
     )
     if made.signer is not None:
         voice.talk(f"signed with {made.signer}")
+    if made.redacted:
+        times = counted(made.redacted, "redaction")
+        text = f"{times} since the seal before: archives made until then hold what is gone here, "
+        voice.talk(Painted(text + "and do not match it any more", "warn"))
     if recipients:
         voice.talk(f"encrypted to {counted(recipients, 'recipient')}")

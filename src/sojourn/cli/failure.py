@@ -51,7 +51,7 @@ def told(failure: BaseException) -> Told:
             return Told(
                 code="interrupted",
                 message="interrupted",
-                state="What was durable stays; nothing else was begun.",
+                state=_noted(failure) or "What was durable stays; nothing else was begun.",
                 exit=130,
             )
         case OSError():
@@ -60,6 +60,17 @@ def told(failure: BaseException) -> Told:
             return Told(code="too_large", message=f"{type(failure).__name__}: too large for here")
         case _:
             return _of_defect(failure)
+
+
+def _noted(failure: BaseException) -> str:
+    """The state that whoever was interrupted noted; asyncio puts another exception around it."""
+    inner: BaseException | None = failure
+    while inner is not None:
+        notes: list[str] = getattr(inner, "__notes__", [])
+        if notes:
+            return notes[-1]
+        inner = inner.__cause__ or inner.__context__
+    return ""
 
 
 def of_error(failure: SojournError) -> Told:

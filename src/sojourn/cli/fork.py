@@ -64,7 +64,7 @@ def command(
     """
     import asyncio
 
-    from sojourn.agent.carrying import fork
+    from sojourn.agent.forking import fork
     from sojourn.cli.agreeing import Notes
     from sojourn.cli.show import chosen
     from sojourn.cli.snapshot_words import Work
@@ -72,7 +72,7 @@ def command(
     machine, place = find(capsule)
     at = None
     if event is not None:
-        at = chosen(machine.look(place), event, capsule=machine.reference(place)).id
+        at = chosen(machine.look(place), event, capsule=machine.reference(place)).event.id
     voice = Voice(settings)
     with Work(voice, "copied") as work:
         made = asyncio.run(

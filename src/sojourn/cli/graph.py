@@ -32,16 +32,23 @@ TEXT: Final = 60
 @click.command(
     "graph",
     cls=Command,
-    examples=["sojourn graph", "sojourn graph research --ascii", "sojourn graph ./copy --json"],
+    examples=[
+        "sojourn graph",
+        "sojourn graph research --ascii",
+        "sojourn graph research --reverse",
+        "sojourn graph ./copy --json",
+    ],
 )
 @capsule_argument()
+@click.option("--reverse", is_flag=True, help="The oldest first.")
 @click.option("--ascii", "plain", is_flag=True, help="Draw with ASCII alone.")
 @click.pass_obj
-def command(settings: Settings, capsule: str | None, plain: bool) -> None:
-    """Draw the chains of CAPSULE and the turns of each, the oldest first.
+def command(settings: Settings, capsule: str | None, reverse: bool, plain: bool) -> None:
+    """Draw the chains of CAPSULE and the turns of each, the newest first as `git log --graph` does.
 
     A new lane begins where a machine went on while another went on, too: what stands side by side
-    ran at the same time, each without knowing of the other.
+    ran at the same time, each without knowing of the other. With --reverse the oldest comes first,
+    as in `sojourn log`; so do the rows of --json.
     """
     from sojourn.agent.merging import chart
 
@@ -51,7 +58,7 @@ def command(settings: Settings, capsule: str | None, plain: bool) -> None:
     if settings.json:
         voice.answer(answer)
     else:
-        _print(voice, answer, plain=plain)
+        _print(voice, answer, plain=plain, newest_first=not reverse)
 
 
 def _answer(capsule: "CapsuleShape", made: "Chart") -> "GraphAnswer":
@@ -85,6 +92,7 @@ def _row(row: "Row", made: "Chart") -> "RowShape":
         strand=row.strand,
         kind=row.kind,
         event=row.event,
+        number=row.number,
         time=row.time,
         last_time=row.last_time,
         epoch=row.epoch,
@@ -96,8 +104,8 @@ def _row(row: "Row", made: "Chart") -> "RowShape":
     )
 
 
-def _print(voice: Voice, answer: "GraphAnswer", *, plain: bool) -> None:
-    from sojourn.cli.lanes import PLAIN, Step, draw
+def _print(voice: Voice, answer: "GraphAnswer", *, plain: bool, newest_first: bool) -> None:
+    from sojourn.cli.lanes import PLAIN, Step, draw, upside_down
 
     steps = [
         Step(
@@ -108,20 +116,25 @@ def _print(voice: Voice, answer: "GraphAnswer", *, plain: bool) -> None:
         for row in answer.rows
     ]
     drawn = list(draw(steps))
+    if newest_first:
+        drawn = upside_down(drawn)
     width = max(len(line) for line, _ in drawn)
+    digits = len(str(answer.rows[-1].number))
     for line, number in drawn:
         shown = line.translate(PLAIN) if plain else line
         if number is None:
             voice.data(Painted(shown, "dim"))
             continue
         row = answer.rows[number]
-        voice.data(Painted(shown.ljust(width), "dim"), "  ", *_words(row, answer.strands))
+        voice.data(Painted(shown.ljust(width), "dim"), "  ", *_words(row, answer.strands, digits))
 
 
-def _words(row: "RowShape", strands: "tuple[StrandShape, ...]") -> tuple[str | Painted, ...]:
+def _words(
+    row: "RowShape", strands: "tuple[StrandShape, ...]", digits: int
+) -> tuple[str | Painted, ...]:
     strand = strands[row.strand]
     when = Painted(f"  {ago(row.time)}", "dim")
-    short = Painted(row.event[:8], "dim")
+    short = Painted(f"{row.number:>{digits}} {row.event[:8]}", "dim")
     if row.kind in WORDS:
         who = Painted(f"machine {strand.machine[:8]}", "name")
         more = f", {counted(strand.events, 'event')}, epoch {row.epoch}"

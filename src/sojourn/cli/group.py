@@ -24,7 +24,7 @@ class Command(click.Command):
 
     def format_epilog(
         self,
-        ctx: click.Context,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002 - as click calls it
         formatter: click.HelpFormatter,
     ) -> None:
         """Examples, as they would be typed."""
@@ -50,14 +50,14 @@ class LazyGroup(click.Group):
         super().__init__(name, params=params, **rest)
         self.prefix = ""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
         """Every command, in the order of the help."""
         inside = (name.removeprefix(self.prefix) for name in self._inside())
         return list(dict.fromkeys(name.partition(" ")[0] for name in inside))
 
     def get_command(
         self,
-        ctx: click.Context,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002 - as click calls it
         cmd_name: str,
     ) -> click.Command | None:
         """The command of that name, imported now; None when there is none."""
@@ -90,7 +90,7 @@ class LazyGroup(click.Group):
 
     def format_commands(
         self,
-        ctx: click.Context,  # noqa: ARG002
+        ctx: click.Context,  # noqa: ARG002 - as click calls it
         formatter: click.HelpFormatter,
     ) -> None:
         """The table of commands by group; no command is imported."""

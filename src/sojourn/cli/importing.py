@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sojourn.cli.archive_options import identity_option, signers_option
 from sojourn.cli.group import Command
 from sojourn.cli.people import counted
 from sojourn.cli.settings import Settings
@@ -36,19 +37,8 @@ PROMPT_LINES = 4
     "archive", metavar="FILE", type=click.Path(dir_okay=False), help="An archive of `export`."
 )
 @click.option("--as", "name", metavar="NAME", help="Its name here, or the path of its new folder.")
-@click.option(
-    "--identity",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(dir_okay=False),
-    help="Decrypt it with the age or SSH key in FILE; may be repeated.",
-)
-@click.option(
-    "--allowed-signers",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="Refuse it unless someone in FILE signed it.",
-)
+@identity_option("it")
+@signers_option("Refuse it")
 @click.option("--as-new", is_flag=True, help="Make a capsule of its own of it, held and run here.")
 @click.option(
     "--workspace",

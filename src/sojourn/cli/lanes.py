@@ -8,6 +8,10 @@ PLAIN: Final = str.maketrans("●│├┤─╮╯╭╰┼", "*|++-\\//\\+")
 """What stands for each sign where only ASCII is wanted."""
 
 
+_FLIPPED: Final = str.maketrans("╮╯╭╰", "╯╮╰╭")
+"""The same corners seen from below."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """A row as lanes see it: its strand, and at the strand's first row what it goes on from."""
@@ -26,6 +30,11 @@ def draw(steps: Sequence[Step]) -> Iterator[tuple[str, int | None]]:
                 yield line, None
         yield lanes.line(step.strand), number
         lanes.free(number)
+
+
+def upside_down(drawn: Sequence[tuple[str, int | None]]) -> list[tuple[str, int | None]]:
+    """The same drawing with its last line on top."""
+    return [(line.translate(_FLIPPED), number) for line, number in reversed(drawn)]
 
 
 def _last_uses(steps: Sequence[Step]) -> dict[int, int]:

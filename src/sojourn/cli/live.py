@@ -36,7 +36,7 @@ from sojourn.format.event import (
     TurnPaused,
     TurnTaken,
 )
-from sojourn.ids import CapsuleId
+from sojourn.ids import CapsuleId, EventId
 from sojourn.render import Delta
 
 if TYPE_CHECKING:
@@ -74,15 +74,29 @@ class Silent:
 
 
 class Lines(Silent):
-    """One JSON object a line: durable events, and notes."""
+    """One JSON object a line: durable events, and notes.
 
-    def __init__(self, voice: Voice, capsule: CapsuleId) -> None:
+    `number_of` says in which line of the log an event stands that was appended just now.
+    """
+
+    def __init__(
+        self, voice: Voice, capsule: CapsuleId, *, number_of: Callable[[EventId], int]
+    ) -> None:
         super().__init__(voice)
         self._capsule = capsule
+        self._number_of = number_of
+        self._number = 0
+        self._last: EventId | None = None
 
     def event(self, event: Event) -> None:
-        """The event is durable."""
-        self._voice.answer(EventLine(capsule=self._capsule, event=shape_of_event(event)))
+        """The event is durable; what goes on from the one before stands in the next line."""
+        if self._last is not None and event.header.prev == self._last:
+            self._number += 1
+        else:
+            self._number = self._number_of(event.id)
+        self._last = event.id
+        shape = shape_of_event(event, self._number)
+        self._voice.answer(EventLine(capsule=self._capsule, event=shape))
 
     def note(self, text: str) -> None:
         """What the runtime did."""
@@ -142,7 +156,7 @@ class Live:
             case _:
                 assert_never(delta.kind)
 
-    def output(self, tool: str, data: bytes) -> None:  # noqa: ARG002
+    def output(self, tool: str, data: bytes) -> None:  # noqa: ARG002 - as Observer has it
         """A piece of a tool's output, shown with -v."""
         self._aside(data.decode("utf-8", "replace"))
 

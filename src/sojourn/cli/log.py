@@ -19,8 +19,7 @@ from sojourn.errors import UsageError
 
 if TYPE_CHECKING:
     from sojourn.agent import Look
-    from sojourn.agent.look import Tail
-    from sojourn.format.event import Event
+    from sojourn.agent.look import Numbered, Tail
 
 FOLLOW_SECONDS: Final = 0.25
 """How often the length of a followed log is looked at; it is read only when that changed."""
@@ -44,7 +43,7 @@ STYLES: Final = {
         "sojourn log research -n 20 --oneline",
         "sojourn log research -f",
         "sojourn log research -f --remote box",
-        "sojourn log research --type tool --type input",
+        "sojourn log research --kind tool --kind input",
         "sojourn log research --json | jq .event.kind",
     ],
 )
@@ -54,11 +53,11 @@ STYLES: Final = {
 )
 @click.option("-f", "--follow", is_flag=True, help="Stay, and show events as they come.")
 @click.option(
-    "--type",
+    "--kind",
     "kinds",
-    metavar="T",
+    metavar="K",
     multiple=True,
-    help="Only events of kind T, or of kinds that begin so; may be repeated.",
+    help="Only events of kind K, or of kinds that begin so; may be repeated.",
 )
 @click.option("--oneline", is_flag=True, help="One line an event.")
 @remote_option()
@@ -85,13 +84,13 @@ def command(
     look, voice = machine.look(place), Voice(settings)
     shown, tail = _Shown(voice, place.capsule, kinds=kinds, oneline=oneline), look.tail()
     past = shown.fitting(tail.more() if follow else tail.all())
-    for event in past if count is None else deque(past, maxlen=count):
-        shown.show(event)
+    for one in past if count is None else deque(past, maxlen=count):
+        shown.show(one)
     if not follow:
         return 0
     try:
-        for event in shown.fitting(_added(look, tail, shown.seen)):
-            shown.show(event)
+        for one in shown.fitting(_added(look, tail, shown.seen)):
+            shown.show(one)
     except KeyboardInterrupt:
         return 130
     return 0
@@ -136,31 +135,33 @@ class _Shown:
         self._capsule = capsule
         self._calls: Calls = Calls(CapsuleId(capsule))
 
-    def fitting(self, events: "Iterable[Event]") -> "Iterator[Event]":
+    def fitting(self, events: "Iterable[Numbered]") -> "Iterator[Numbered]":
         """Those of the wanted kinds; what calls ask for is remembered from all."""
-        for event in events:
+        for one in events:
             self.seen += 1
-            self._calls.take(event)
-            if not self._kinds or event.header.kind.startswith(self._kinds):
-                yield event
+            self._calls.take(one.event)
+            if not self._kinds or one.event.header.kind.startswith(self._kinds):
+                yield one
 
-    def all(self, events: "Iterable[Event]") -> None:
+    def all(self, events: "Iterable[Numbered]") -> None:
         """Those of them that are wanted."""
-        for event in self.fitting(events):
-            self.show(event)
+        for one in self.fitting(events):
+            self.show(one)
 
-    def show(self, event: "Event") -> None:
+    def show(self, one: "Numbered") -> None:
         """One event."""
         from sojourn.cli.events import shape_of_event, words_of
 
+        event = one.event
         if self._voice.settings.json:
             from sojourn.cli.shapes import EventLine
 
-            self._voice.answer(EventLine(capsule=self._capsule, event=shape_of_event(event)))
+            shape = shape_of_event(event, one.number)
+            self._voice.answer(EventLine(capsule=self._capsule, event=shape))
             return
         words, header = words_of(event, self._calls), event.header
         kind = Painted(f"{header.kind:<14}", STYLES.get(header.kind, "dim"))
-        number, short = f"{header.seq:>5} ", Painted(f"{event.id[:8]} ", "dim")
+        number, short = f"{one.number:>5} ", Painted(f"{event.id[:8]} ", "dim")
         if self._oneline:
             self._voice.data(number, short, kind, " ", *words.line)
             return
@@ -178,7 +179,7 @@ class _Shown:
             self._voice.data(Painted(f"      | … {len(lines) - most} more lines: -v", "dim"))
 
 
-def _added(look: "Look", tail: "Tail", seen: int) -> "Iterator[Event]":
+def _added(look: "Look", tail: "Tail", seen: int) -> "Iterator[Numbered]":
     """Events as they are added, after the first `seen`; ends only by an interrupt.
 
     The log grows shorter only when a torn end is cut; it is then read again from its start.
@@ -190,9 +191,9 @@ def _added(look: "Look", tail: "Tail", seen: int) -> "Iterator[Event]":
             tail = look.tail()
             yield from islice(tail.more(), seen, None)
         elif now > length:
-            for event in tail.more():
+            for one in tail.more():
                 seen += 1
-                yield event
+                yield one
         length = now
         time.sleep(FOLLOW_SECONDS)
 
@@ -214,20 +215,20 @@ async def _show_there(
     shown: _Shown, remote: str, capsule: str | None, *, count: int | None, follow: bool
 ) -> None:
     from sojourn.agent import Machine
+    from sojourn.agent.far_log import FarLog
     from sojourn.agent.links import open_peer
-    from sojourn.peers.far_log import FarLog
 
     machine = Machine()
     async with open_peer(machine, close_by(remote, machine)) as peer:
         listed = await find_there(peer, capsule)
         shown.of(listed.capsule)
-        far, past = FarLog(peer, listed.capsule), deque["Event"](maxlen=count)
-        async for event in far.more(follow=False):
-            past.extend(shown.fitting((event,)))
+        far, past = FarLog(peer, listed.capsule), deque["Numbered"](maxlen=count)
+        async for one in far.more(follow=False):
+            past.extend(shown.fitting((one,)))
         if not follow:
             past.extend(shown.fitting(far.rest()))
-        for event in past:
-            shown.show(event)
+        for one in past:
+            shown.show(one)
         while follow:
-            async for event in far.more(follow=True):
-                shown.all((event,))
+            async for one in far.more(follow=True):
+                shown.all((one,))

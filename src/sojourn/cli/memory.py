@@ -19,7 +19,8 @@ from sojourn.errors import UsageError
 if TYPE_CHECKING:
     from sojourn.agent import Look
     from sojourn.agent.notes import Edit
-    from sojourn.cli.shapes_memory import EditShape
+    from sojourn.cli.shapes_memory import EditShape, LineShape
+    from sojourn.format.event import Event
 
 MADE = {"hand": "by hand", "tool": "by the agent", "created": "at the start"}
 """Who made an edit, in words."""
@@ -46,12 +47,12 @@ def show(settings: Settings, capsule: str | None, at: str | None, blamed: bool) 
     EVENT is a number as `sojourn log` prints it, or the beginning of an id.
     """
     from sojourn.agent.notes import edits_of, notes_at, notes_on_disk
-    from sojourn.cli.shapes_memory import LineShape, MemoryShowAnswer
+    from sojourn.cli.shapes_memory import MemoryShowAnswer
     from sojourn.core.blame import blame
 
     machine, place = find(capsule)
     look = machine.look(place)
-    event = None if at is None else chosen(look, at, capsule=machine.reference(place))
+    event = None if at is None else chosen(look, at, capsule=machine.reference(place)).event
     text = notes_on_disk(look) if event is None else notes_at(look, event)
     lines: list[tuple[Edit | None, str]] = []
     if blamed:
@@ -63,7 +64,7 @@ def show(settings: Settings, capsule: str | None, at: str | None, blamed: bool) 
         lines = blame([*texts, (None, text)])
     voice = Voice(settings)
     if settings.json:
-        shapes = (LineShape(text=line, event=e and e.event.id) for e, line in lines)
+        shapes = (_line(edit, line) for edit, line in lines)
         voice.answer(
             MemoryShowAnswer(
                 capsule=shape_of(place),
@@ -145,23 +146,25 @@ def diff(settings: Settings, words: tuple[str, ...]) -> None:
     known_as = machine.reference(place)
     events = [chosen(look, word, capsule=known_as) for word in words[1:]]
     if len(events) == 2:
-        names = [events[0].id, events[1].id]
-        before, after = (notes_at(look, event) for event in events)
+        names = [f"notes after {_named(*one)}" for one in events]
+        before, after = (notes_at(look, one.event) for one in events)
     elif events:
-        before, after = _around(look, events[0].id, capsule=known_as)
-        names = [f"before {events[0].id[:12]}", events[0].id]
+        before, after = _around(look, events[0].event.id, capsule=known_as)
+        names = [f"notes {when} {_named(*events[0])}" for when in ("before", "after")]
     else:
         edits = edits_of(look)
-        before, after = edits[-1].text if edits else "", notes_on_disk(look)
-        names = [edits[-1].event.id if edits else "nothing", "working_memory.md"]
+        last = edits[-1] if edits else None
+        before, after = "" if last is None else last.text, notes_on_disk(look)
+        made = "" if last is None else f" after {_named(last.number, last.event)}"
+        names = [f"notes{made or ' before any edit'}", "working_memory.md as it is now"]
     found = _diff(before, after, names)
     voice = Voice(settings)
     if settings.json:
         voice.answer(
             MemoryDiffAnswer(
                 capsule=shape_of(place),
-                before=events[0].id if len(events) == 2 else None,
-                after=events[-1].id if events else None,
+                before=events[0].event.id if len(events) == 2 else None,
+                after=events[-1].event.id if events else None,
                 diff="".join(found),
             )
         )
@@ -253,6 +256,19 @@ def _around(look: "Look", event: str, *, capsule: str) -> tuple[str, str]:
     )
 
 
+def _named(number: int, event: "Event") -> str:
+    """An event as the header of a diff names it."""
+    return f"event {number} ({event.id[:12]})"
+
+
+def _line(edit: "Edit | None", text: str) -> "LineShape":
+    from sojourn.cli.shapes_memory import LineShape
+
+    if edit is None:
+        return LineShape(text=text, event=None, number=None)
+    return LineShape(text=text, event=edit.event.id, number=edit.number)
+
+
 def _shapes(edits: Iterable["Edit"]) -> "tuple[EditShape, ...]":
     from sojourn.cli.shapes_memory import EditShape
 
@@ -263,7 +279,7 @@ def _shapes(edits: Iterable["Edit"]) -> "tuple[EditShape, ...]":
         shapes.append(
             EditShape(
                 event=one.event.id,
-                number=one.event.header.seq,
+                number=one.number,
                 time=one.event.header.time,
                 origin=one.origin,
                 sha256=one.sha256,
@@ -292,7 +308,7 @@ def _style(line: str) -> str:
 
 
 def _who(edit: "Edit | None") -> str:
-    words = NOW if edit is None else f"{edit.event.header.seq} {MADE[edit.origin]}"
+    words = NOW if edit is None else f"{edit.number} {MADE[edit.origin]}"
     return f"{words:<22} "
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sojourn.cli.archive_options import identity_option
 from sojourn.cli.capsules import complete_capsule, find, shape_of
 from sojourn.cli.group import Command
 from sojourn.cli.people import counted
@@ -48,13 +49,7 @@ STOPPED = {
     shell_complete=complete_capsule,
     help="A copy that went its own way: by path or name, or an archive. It stays as it is.",
 )
-@click.option(
-    "--identity",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(dir_okay=False),
-    help="Decrypt the archive with the age or SSH key in FILE; may be repeated.",
-)
+@identity_option("the archive")
 @click.option("--dry-run", is_flag=True, help="Say what would come, and change nothing.")
 @click.pass_obj
 def command(
@@ -65,7 +60,7 @@ def command(
     An archive is checked whole first, in a private folder that is gone afterwards.
 
     Nothing is lost and nothing is decided: turns that ran at the same time are shown one after the
-    other, and the working memory keeps both texts. Merging in any order gives the same log. The
+    other, and the notes keep what each side wrote. Merging in any order gives the same log. The
     workspace is left alone.
     """
     import asyncio
@@ -91,7 +86,7 @@ def command(
     if settings.json:
         voice.answer(answer)
     else:
-        _print(voice, answer)
+        _print(voice, answer, machine.reference(place))
 
 
 def _archived(file: str, arrival: "Arrival") -> "CapsuleShape":
@@ -147,7 +142,7 @@ def _answer(place: "Place", there: "CapsuleShape", found: "Merged") -> "MergeAns
     )
 
 
-def _print(voice: Voice, answer: "MergeAnswer") -> None:
+def _print(voice: Voice, answer: "MergeAnswer", named: str) -> None:
     from sojourn.cli.parts import say_parts, say_sides
 
     name = answer.capsule.name
@@ -161,23 +156,27 @@ def _print(voice: Voice, answer: "MergeAnswer") -> None:
         voice.data(Painted("at the same time, and only here:", "dim"))
         say_parts(voice, " ", "dim", answer.ours)
     say_sides(voice, answer.equivocations)
-    _say_snapshots(voice, answer)
+    _say_snapshots(voice, answer, named)
     if answer.done == "planned":
         voice.talk("Nothing was changed; without --dry-run it comes into the log.")
         return
-    _say_end(voice, answer)
+    _say_end(voice, answer, named)
 
 
-def _say_snapshots(voice: Voice, answer: "MergeAnswer") -> None:
+def _say_snapshots(voice: Voice, answer: "MergeAnswer", name: str) -> None:
     named = {part.snapshot for part in (*answer.ours, *answer.theirs) if part.snapshot}
     for snapshot in sorted(named - {answer.current_snapshot}):
         voice.data(
             f"snapshot {snapshot[:8]} is kept; the later one, "
             f"{(answer.current_snapshot or '')[:8]}, is the current one"
         )
+        if answer.done == "merged":
+            voice.data(
+                f"  put it elsewhere:  sojourn snapshot restore {name} {snapshot[:8]} --to DIR"
+            )
 
 
-def _say_end(voice: Voice, answer: "MergeAnswer") -> None:
+def _say_end(voice: Voice, answer: "MergeAnswer", named: str) -> None:
     name = answer.capsule.name
     came = counted(sum(part.events for part in answer.theirs), "event")
     voice.talk(f"{name} has {came} and {counted(answer.blobs, 'blob')} more now")
@@ -193,6 +192,6 @@ def _say_end(voice: Voice, answer: "MergeAnswer") -> None:
             STOPPED.get(answer.stopped, answer.stopped),
             f"   [{answer.stopped}]",
         )
-        voice.talk(Painted(f"next:  sojourn claim {name}", "dim"))
+        voice.talk(Painted(f"next:  sojourn claim {named}", "dim"))
         return
-    voice.talk(Painted(f"next:  sojourn graph {name}", "dim"))
+    voice.talk(Painted(f"next:  sojourn graph {named}", "dim"))

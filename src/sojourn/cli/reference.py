@@ -42,6 +42,16 @@ the current folder when that is a capsule, else the one that was held last. `run
 one argument as the text when it has several words or is `-`; a single word is never a message
 without a capsule's name before it. Advice names a capsule by its
 name where that means this one alone, else by its path.
+
+## Numbers
+
+The number of an event is that of its line in the log, `memory/timeline_events.jsonl`, counted from
+1: the same number that `verify` and `scan` give for a line, and that `sed -n 12p` takes. Commands
+show it, take it where an EVENT is named, and give it as `number` with `--json`. A number is short
+for an event in this copy of the log. It stays while events are appended; after a merge or a repair
+it may be another one's, and another copy may count otherwise. The id never changes, and its first
+digits, four or more, name the event as well. `seq` in a header is something else: the place in the
+chain that wrote the event, from 0. In a log with one chain the number is `seq` plus 1.
 """
 
 JSON_TEXT: Final = """\

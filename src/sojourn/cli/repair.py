@@ -95,5 +95,5 @@ def _print(voice: Voice, report: "RepairReport") -> None:
 
 def _places(gap: "Gap") -> str:
     if gap.first == gap.last:
-        return f"event {gap.first} of chain {gap.incarnation[:8]} is missing"
-    return f"events {gap.first} to {gap.last} of chain {gap.incarnation[:8]} are missing"
+        return f"seq {gap.first} of chain {gap.incarnation[:8]} is missing"
+    return f"seq {gap.first} to {gap.last} of chain {gap.incarnation[:8]} are missing"

@@ -68,7 +68,7 @@ def command(
     from sojourn.cli.capsules import find
     from sojourn.cli.turns import take_turn
 
-    machine, place = find(capsule)
+    machine, place = find(capsule, telling=not printed)
     return take_turn(
         settings,
         machine,

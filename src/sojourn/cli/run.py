@@ -90,7 +90,7 @@ def command(
     from sojourn.cli.capsules import find
     from sojourn.cli.turns import take_turn
 
-    machine, place = find(where)
+    machine, place = find(where, telling=not printed)
     return take_turn(
         settings,
         machine,

@@ -117,7 +117,7 @@ def _shape(one: "Recalled") -> "FoundShape":
         kind=passage.kind,
         place=passage.place,
         event=passage.event,
-        seq=passage.number,
+        number=passage.number,
         time=passage.time,
         score=round(one.score, 6),
         snippet=one.snippet,

@@ -85,9 +85,13 @@ class ErrorAnswer(Answer, frozen=True, kw_only=True):
 
 
 class EventShape(Shape, frozen=True, kw_only=True):
-    """One event of the log; `body` is null when it was redacted."""
+    """One event of the log; `body` is null when it was redacted.
+
+    `number` names it in this copy of the log, `seq` is its place in the chain that wrote it.
+    """
 
     id: str
+    number: int
     seq: int
     clock: int
     epoch: int
@@ -133,8 +137,22 @@ class QuestionShape(Shape, frozen=True, kw_only=True):
     arguments: str
 
 
+class SideShape(Shape, frozen=True, kw_only=True):
+    """A snapshot that stands beside others; `own` when the chain took it that goes on here."""
+
+    event: str
+    number: int
+    machine: str
+    time: str
+    own: bool
+
+
 class StatusAnswer(Answer, frozen=True, kw_only=True):
-    """`status`: one capsule; `length` of the log in bytes, `waiting` messages come later."""
+    """`status`: one capsule; `length` of the log in bytes, `waiting` messages come later.
+
+    `sides` are the snapshots that stand side by side after a merge, the current one last; empty
+    where there are no two.
+    """
 
     capsule: CapsuleShape
     standing: Standing
@@ -150,6 +168,7 @@ class StatusAnswer(Answer, frozen=True, kw_only=True):
     length: int
     last_time: str | None
     waiting: int
+    sides: tuple[SideShape, ...]
     torn: bool
     damages: tuple[FaultShape, ...]
 
@@ -234,13 +253,13 @@ class ShowAnswer(Answer, frozen=True, kw_only=True):
 class FoundShape(Shape, frozen=True, kw_only=True):
     """A passage: of an event (`place` is its id), a section of the notes, or a document.
 
-    `event` and `seq` are those of the event that holds its text, for `show`.
+    `event` and `number` are those of the event that holds its text, for `show`.
     """
 
     kind: str
     place: str
     event: str
-    seq: int
+    number: int
     time: str
     score: float
     snippet: str

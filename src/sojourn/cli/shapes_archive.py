@@ -23,7 +23,10 @@ class SignatureShape(Shape, frozen=True, kw_only=True):
 
 
 class ExportAnswer(Answer, frozen=True, kw_only=True):
-    """`export`: the archive that was written; `new` unless it was sealed like that before."""
+    """`export`: the archive that was written; `new` unless it was sealed like that before.
+
+    `redacted` counts what was redacted since the seal before: archives of earlier seals hold it.
+    """
 
     capsule: CapsuleShape
     file: str
@@ -34,6 +37,7 @@ class ExportAnswer(Answer, frozen=True, kw_only=True):
     signer: str | None
     compressed: bool
     encrypted: bool
+    redacted: int = 0
 
 
 class ImportAnswer(Answer, frozen=True, kw_only=True):

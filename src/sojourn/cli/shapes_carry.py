@@ -10,6 +10,7 @@ from sojourn.cli.shapes import (
     HeldShape,
     QuestionShape,
     Shape,
+    SideShape,
     Standing,
 )
 
@@ -83,7 +84,10 @@ class RecordShape(Shape, frozen=True, kw_only=True):
 
 
 class ExplainAnswer(Answer, frozen=True, kw_only=True):
-    """`explain`: `holder` and `epoch` as the capsule says, `reasons` with the gravest first."""
+    """`explain`: `holder` and `epoch` as the capsule says, `reasons` with the gravest first.
+
+    `sides` are the snapshots that stand side by side after a merge, as in `status`.
+    """
 
     capsule: CapsuleShape
     standing: Standing
@@ -98,4 +102,5 @@ class ExplainAnswer(Answer, frozen=True, kw_only=True):
     calls: tuple[CallShape, ...]
     question: QuestionShape | None
     waiting: int
+    sides: tuple[SideShape, ...]
     reasons: tuple[ReasonShape, ...]

@@ -22,6 +22,7 @@ class LineShape(Shape, frozen=True, kw_only=True):
 
     text: str
     event: str | None
+    number: int | None
 
 
 class MemoryShowAnswer(Answer, frozen=True, kw_only=True):

@@ -95,6 +95,7 @@ class RowShape(Shape, frozen=True, kw_only=True):
     strand: int
     kind: str
     event: str
+    number: int
     time: str
     last_time: str
     epoch: int

@@ -16,6 +16,7 @@ class SnapshotShape(Shape, frozen=True, kw_only=True):
     """A snapshot event: its list's `entries`, the bytes of their contents, what it left out."""
 
     event: str
+    number: int
     time: str
     entries: int
     size: int

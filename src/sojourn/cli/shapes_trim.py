@@ -4,13 +4,19 @@ from sojourn.cli.shapes import Answer, CapsuleShape, Shape
 
 
 class RedactAnswer(Answer, frozen=True, kw_only=True):
-    """`redact`: the event whose body is gone, the event that says so, and how many blobs went."""
+    """`redact`: the event whose body is gone, the event that says so, and how many blobs went.
+
+    Of contents of files there is no event and no kind: `contents` are their digests, and `paths`
+    all that ever had one of them.
+    """
 
     capsule: CapsuleShape
-    event: str
-    kind: str
+    event: str | None
+    kind: str | None
     redacted: str
     blobs: int
+    contents: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
 
 
 class GapShape(Shape, frozen=True, kw_only=True):

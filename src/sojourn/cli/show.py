@@ -14,7 +14,7 @@ from sojourn.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from sojourn.agent import Look
-    from sojourn.format.event import Event
+    from sojourn.agent.look import Numbered
 
 SHORTEST = 4
 """The fewest digits of an id that name an event."""
@@ -43,18 +43,19 @@ def command(settings: Settings, words: tuple[str, ...]) -> None:
     if len(where) > 1:
         raise click.UsageError("name one event")
     machine, place = find(where[0] if where else None)
-    event = chosen(machine.look(place), name, capsule=machine.reference(place))
+    found = chosen(machine.look(place), name, capsule=machine.reference(place))
     voice = Voice(settings)
     if settings.json:
         from sojourn.cli.events import shape_of_event
         from sojourn.cli.shapes import ShowAnswer
 
-        voice.answer(ShowAnswer(capsule=shape_of(place), event=shape_of_event(event)))
+        shape = shape_of_event(found.event, found.number)
+        voice.answer(ShowAnswer(capsule=shape_of(place), event=shape))
         return
-    _print(voice, event)
+    _print(voice, found)
 
 
-def chosen(look: "Look", name: str, *, capsule: str) -> "Event":
+def chosen(look: "Look", name: str, *, capsule: str) -> "Numbered":
     """The one event that a number or the beginning of an id names; hints name `capsule`.
 
     Raises: NotFoundError `event_missing`; UsageError `event_ambiguous`.
@@ -62,38 +63,39 @@ def chosen(look: "Look", name: str, *, capsule: str) -> "Event":
     by_number = name.isdecimal() and len(name) < 20
     beginning = name.lower()
     is_id = len(name) >= SHORTEST and not set(beginning) - set("0123456789abcdef")
-    numbered: list[Event] = []
-    named: list[Event] = []
-    for event in look.events_of():
-        if by_number and event.header.seq == int(name):
-            numbered.append(event)
-        elif is_id and event.id.startswith(beginning):
-            named.append(event)
-    found = numbered or named
+    found: list[Numbered] = []
+    for one in look.numbered():
+        if by_number and one.number == int(name):
+            return one
+        if is_id and one.event.id.startswith(beginning):
+            found.append(one)
     if not found:
         raise NotFoundError(
             f"{capsule} has no event {name}",
             code="event_missing",
-            hint=f"It has {look.events}; `sojourn log {capsule} --oneline` lists them. "
+            hint=f"It has {look.events}, numbered from 1; `sojourn log {capsule} --oneline` lists "
+            "them. "
             f"An id needs at least {SHORTEST} digits.",
         )
     if len(found) > 1:
         raise UsageError(
             f"{name} names {len(found)} events",
             code="event_ambiguous",
-            hint="Name one by its id: " + ", ".join(event.id[:12] for event in found[:8]),
+            hint="Name one by more of its id: " + ", ".join(one.event.id[:12] for one in found[:8]),
         )
     return found[0]
 
 
-def _print(voice: Voice, event: "Event") -> None:
+def _print(voice: Voice, found: "Numbered") -> None:
     from sojourn.cli.events import body_of
 
+    number, event = found
     header = event.header
     voice.data(Painted(f"event {event.id}", "name"))
     rows = [
         ("kind", header.kind),
-        ("number", f"{header.seq}, appended with {header.batch}, clock {header.clock}"),
+        ("number", f"{number}, in the log"),
+        ("seq", f"{header.seq}, appended with {header.batch}, clock {header.clock}"),
         ("time", f"{clock_time(header.time)}, {ago(header.time)}"),
         ("machine", f"{header.machine}, epoch {header.epoch}"),
         ("before", header.prev or "nothing: the chain's first"),

@@ -32,7 +32,7 @@ def command(settings: Settings, archive: str, key: str) -> None:
     An encrypted archive is signed when it is exported. Keys with a passphrase, in ssh-agent or on
     hardware are used through ssh-keygen, which may ask at the terminal.
     """
-    from sojourn.agent.carry import sign_archive
+    from sojourn.agent.archives import sign_archive
     from sojourn.cli.carrying import signature_shape
     from sojourn.cli.shapes_archive import SignAnswer
 

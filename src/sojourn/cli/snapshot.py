@@ -27,8 +27,10 @@ def take(settings: Settings, capsule: str | None) -> None:
 
     Only changed files are read, and nothing is written when nothing changed. Files named in
     .sojournignore (with the syntax of .gitignore) are left alone; a line `#include .gitignore` in
-    it counts those of git, too. Names that no snapshot can hold (sockets, pipes, names that are not
-    UTF-8) are left out and listed.
+    it counts those of git, too. Without one everything is held: `.git`, so that a repository that
+    is put back works, and caches as well, until a line such as `__pycache__/` or `node_modules/`
+    names them. Names that no snapshot can hold (sockets, pipes, names that are not UTF-8) are left
+    out and listed.
     """
     from sojourn.cli.snapshot_words import Work, hold_and, say_taken
 
@@ -122,7 +124,7 @@ def restore(settings: Settings, words: tuple[str, ...], folder: str | None) -> N
     That is the last snapshot up to there. What is there now is snapshotted first, so nothing is
     lost, and the agent is told what its files now lack. Files that no snapshot holds are never
     touched; one that lies in the way stops the command before anything changes. Links that would
-    lead out of the workspace are not made.
+    lead out of the workspace, or in a circle, are not made.
     """
     from sojourn.cli.snapshot_words import snapshot_named
 
@@ -189,9 +191,18 @@ def _restore_to(
             state="Nothing was changed.",
             hint="Leave --to out: then the log says what is put back.",
         )
-    listed = listed_at(machine.look(place), event)
+    look = machine.look(place)
+    listed, gone = listed_at(look, event), look.folded.ending.gone
     with Work(voice, "wrote") as work:
-        plan = extract(machine.ports, place, listed, target, progress=work.progress, stop=work.stop)
+        plan = extract(
+            machine.ports,
+            place,
+            listed,
+            target,
+            gone=gone,
+            progress=work.progress,
+            stop=work.stop,
+        )
     answer = SnapshotRestored(
         capsule=shape_of(place),
         snapshot=event,

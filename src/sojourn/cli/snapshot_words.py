@@ -126,7 +126,7 @@ def snapshot_named(look: Look, name: str, *, called: str) -> EventId | None:
 
     Raises: NotFoundError `event_missing`; UsageError `event_ambiguous`.
     """
-    event, found = chosen(look, name, capsule=called), None
+    event, found = chosen(look, name, capsule=called).event, None
     for one in look.events_of():
         if isinstance(one.body, Snapshotted):
             found = one.id
@@ -193,21 +193,22 @@ def _say_left_out(voice: Voice, what: str, left_out: tuple[LeftOutShape, ...]) -
 def say_list(voice: Voice, place: Place, look: Look, *, called: str) -> None:
     """The answer of `snapshot list`."""
     current = look.folded.snapshots.current
-    found: list[tuple[Event, Snapshotted]] = []
-    for event in look.events_of():
+    found: list[tuple[int, Event, Snapshotted]] = []
+    for number, event in look.numbered():
         if isinstance(event.body, Snapshotted):
-            found.append((event, event.body))
+            found.append((number, event, event.body))
     if voice.settings.json:
         rows = tuple(
             SnapshotShape(
                 event=event.id,
+                number=number,
                 time=event.header.time,
                 entries=body.entries,
                 size=body.size,
                 left_out=body.left_out_count,
                 current=event.id == current,
             )
-            for event, body in found
+            for number, event, body in found
         )
         voice.answer(SnapshotList(capsule=shape_of(place), snapshots=rows))
         return
@@ -215,12 +216,12 @@ def say_list(voice: Voice, place: Place, look: Look, *, called: str) -> None:
         voice.talk(f"no snapshots yet; take one with  sojourn snapshot take {called}")
         return
     head = ("NUMBER", "EVENT", "TAKEN", "AGE", "ENTRIES", "SIZE", "LEFT OUT")
-    table(voice.out, head, [_row(event, body) for event, body in found])
+    table(voice.out, head, [_row(*one) for one in found])
 
 
-def _row(event: Event, body: Snapshotted) -> tuple[str | Painted, ...]:
+def _row(number: int, event: Event, body: Snapshotted) -> tuple[str | Painted, ...]:
     return (
-        str(event.header.seq),
+        str(number),
         Painted(event.id[:8], "name"),
         clock_time(event.header.time),
         Painted(f"{ago(event.header.time):<{WIDEST_AGO}}", "dim"),

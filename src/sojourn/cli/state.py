@@ -34,7 +34,7 @@ def command(settings: Settings, capsule: str | None, at: str | None) -> int:
 
     machine, place = find(capsule)
     look = machine.look(place)
-    event = None if at is None else chosen(look, at, capsule=machine.reference(place))
+    event = None if at is None else chosen(look, at, capsule=machine.reference(place)).event
     found = moment(look, event)
     voice = Voice(settings)
     if not settings.json:
@@ -45,7 +45,7 @@ def command(settings: Settings, capsule: str | None, at: str | None) -> int:
         StateAnswer(
             capsule=shape_of(place),
             event=found.event.id,
-            number=found.event.header.seq,
+            number=found.number,
             time=found.event.header.time,
             model=None if configured is None else configured[1].model or None,
             configured=None if configured is None else configured[0],
@@ -74,7 +74,7 @@ def command(settings: Settings, capsule: str | None, at: str | None) -> int:
 def _print(voice: Voice, look: "Look", found: "Moment") -> None:
     header = found.event.header
     when = Painted(f", {ago(header.time)}", "dim")
-    voice.data(Painted(f"event {header.seq}", "name"), f"  {header.kind}", when)
+    voice.data(Painted(f"event {found.number}", "name"), f"  {header.kind}", when)
     model = "" if found.configured is None else found.configured[1].model
     voice.data("model      ", model or "none")
     turn = "none open" if found.state.turn is None else f"open since {found.state.turn[:8]}"

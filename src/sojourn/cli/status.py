@@ -19,8 +19,10 @@ from sojourn.cli.settings import Settings
 from sojourn.cli.voice import Painted, Voice
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from sojourn.agent import Look
-    from sojourn.cli.shapes import QuestionShape, StatusAnswer
+    from sojourn.cli.shapes import QuestionShape, SideShape, StatusAnswer
 
 CALL_STATES = {
     "asked": ("not begun", "dim"),
@@ -56,7 +58,8 @@ def command(settings: Settings, capsule: str | None) -> None:
 
 def status_of(look: "Look") -> "StatusAnswer":
     """The capsule's standing as --json shows it."""
-    from sojourn.cli.shapes import CallShape, FaultShape, StatusAnswer
+    from sojourn.agent.sides import snapshots_side_by_side
+    from sojourn.cli.shapes import CallShape, FaultShape, SideShape, StatusAnswer
     from sojourn.core.tenure import MayRun
 
     state = look.state
@@ -84,6 +87,12 @@ def status_of(look: "Look") -> "StatusAnswer":
         length=look.length,
         last_time=look.last_time,
         waiting=look.waiting,
+        sides=tuple(
+            SideShape(
+                event=one.event, number=one.number, machine=one.machine, time=one.time, own=one.own
+            )
+            for one in snapshots_side_by_side(look)
+        ),
         torn=look.torn,
         damages=tuple(
             FaultShape(
@@ -95,6 +104,15 @@ def status_of(look: "Look") -> "StatusAnswer":
             for damage in look.damages
         ),
     )
+
+
+def side_lines(sides: "Sequence[SideShape]", name: str) -> "Iterator[str]":
+    """Snapshots that stand side by side, each with the command that puts it elsewhere."""
+    for one in sides:
+        whose = "this side" if one.own else f"machine {one.machine[:8]}"
+        elsewhere = f"sojourn snapshot restore {name} {one.number} --to DIR"
+        current = ", the current one" if one is sides[-1] else ""
+        yield f"event {one.number} of {whose}, {ago(one.time)}{current}:  {elsewhere}"
 
 
 def _question(look: "Look") -> "QuestionShape | None":
@@ -150,6 +168,8 @@ def _print(voice: Voice, answer: "StatusAnswer", name: str) -> None:
         rows.append(("torn end", "the last append is incomplete; the next run cuts and keeps it"))
     for row, text in rows:
         voice.data(Painted(f"  {row:<10}", "dim"), text)
+    for text in side_lines(answer.sides, name):
+        voice.data(Painted(f"  {'snapshot':<10}", "warn"), text)
     for call in answer.calls:
         words = f"{call.tool} {about(call.arguments)}".rstrip()
         state, style = CALL_STATES[call.state]
@@ -162,6 +182,8 @@ def _print(voice: Voice, answer: "StatusAnswer", name: str) -> None:
 
 def _next_step(voice: Voice, answer: "StatusAnswer", name: str) -> None:
     match answer.standing:
+        case "look_only":
+            voice.talk(Painted(f"next:  sojourn explain {name}", "dim"))
         case "interrupted" | "paused" | "model_failed" | "waiting":
             voice.talk(Painted(f"next:  sojourn resume {name}", "dim"))
         case "decision":

@@ -1,13 +1,17 @@
 """Taking a turn from the command line: what `run` and `resume` share."""
 
 import asyncio
+import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from time import monotonic
 from typing import assert_never
 
-from sojourn.agent import Agent, Machine, Observer, Place, Question, Report
+from sojourn.agent import Agent, Look, Machine, Observer, Place, Question, Report
+from sojourn.agent.agent import no_workspace
+from sojourn.agent.look import number_of
+from sojourn.agent.machine import MODEL_VARIABLE
 from sojourn.cli.asking import asker
 from sojourn.cli.capsules import shape_of
 from sojourn.cli.events import about, plain
@@ -142,7 +146,8 @@ def observer_of(
     if printed:
         return Silent(voice)
     if voice.settings.json:
-        return Lines(voice, place.capsule)
+        store = machine.ports.store_at(place.folder)
+        return Lines(voice, place.capsule, number_of=lambda event: number_of(store, event))
     return Live(
         voice,
         place.capsule,
@@ -258,6 +263,23 @@ def first_model(machine: Machine, place: Place) -> SojournError:
         hint="\n".join(ways),
         exit_code=NOT_READY,
     )
+
+
+def missing_for_run(machine: Machine, look: Look) -> Iterator[SojournError]:
+    """What `run` would say when it held the capsule: of the model first, then of the workspace."""
+    fallback = machine.environment.get(MODEL_VARIABLE, "")
+    try:
+        if look.model is not None:
+            machine.model_of(look.place, look.model)
+        elif fallback:
+            machine.model(fallback)
+        else:
+            yield first_model(machine, look.place)
+    except SojournError as error:
+        yield error
+    record = look.evidence.record
+    if record is not None and not os.path.isdir(record.workspace):
+        yield no_workspace(record.workspace)
 
 
 def _joined(*texts: str, between: str = " ") -> str:

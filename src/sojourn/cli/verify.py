@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sojourn.cli.archive_options import identity_option, signers_option
 from sojourn.cli.capsules import capsule_argument, find, shape_of
 from sojourn.cli.group import Command
 from sojourn.cli.people import counted, size
@@ -16,7 +17,7 @@ from sojourn.format import layout
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sojourn.agent.carry import Checked
+    from sojourn.agent.archives import Checked
     from sojourn.cli.shapes import FaultShape
     from sojourn.cli.shapes_archive import VerifyAnswer
     from sojourn.format.failures import Finding
@@ -32,19 +33,8 @@ if TYPE_CHECKING:
     ],
 )
 @capsule_argument()
-@click.option(
-    "--identity",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(dir_okay=False),
-    help="Decrypt an archive with the age or SSH key in FILE; may be repeated.",
-)
-@click.option(
-    "--allowed-signers",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="Fail unless someone in FILE signed it.",
-)
+@identity_option("an archive")
+@signers_option("Fail")
 @click.pass_obj
 def command(
     settings: Settings,
@@ -58,7 +48,7 @@ def command(
     line with its name, file and line. Nothing is changed. The exit code is 4 when anything is
     wrong; a torn end and the like are notices.
     """
-    from sojourn.agent.carry import verify_archive
+    from sojourn.agent.archives import verify_archive
 
     if capsule is not None and os.path.isfile(capsule):
         checked = verify_archive(capsule, identities=identity, allowed_signers=allowed_signers)
@@ -75,7 +65,7 @@ def command(
 
 def _of_folder(capsule: str | None, allowed_signers: str | None) -> "tuple[VerifyAnswer, str]":
     """What was found, and how the capsule is named in advice."""
-    from sojourn.agent.carry import check_folder
+    from sojourn.agent.archives import check_folder
     from sojourn.cli.carrying import seal_shape, signature_shape
     from sojourn.cli.shapes_archive import VerifyAnswer
 

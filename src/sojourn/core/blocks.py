@@ -24,7 +24,7 @@ class Blocks(Generic[Entry]):
         self._order: dict[int, None] = {}
         self._made = 0
         self._open: dict[int, int] = {}
-        self._strand = -1
+        self._strand = self._adder = -1
         self._block = -1
         self._mixed = False
         self._own: int | None = None
@@ -70,6 +70,7 @@ class Blocks(Generic[Entry]):
     def add(self, entry: Entry) -> int:
         """Add an entry to the block that was touched last; its place in the log."""
         at = len(self._logged)
+        self._adder = self._strand
         self._logged.append(entry)
         self._block_of.append(self._block)
         if self._shown is not None:
@@ -79,6 +80,10 @@ class Blocks(Generic[Entry]):
             else:
                 self._shown = None
         return at
+
+    def last(self) -> tuple[Entry | None, int]:
+        """The entry that was added last, and whose it is."""
+        return (self._logged[-1] if self._logged else None), self._adder
 
     def get(self, at: int) -> Entry:
         """The entry at that place of the log."""

@@ -31,13 +31,15 @@ SHOWN: Final = frozenset(("snapshot", "restored", "sealed", "redacted", "repaire
 class Row:
     """One thing that a strand did, where it began; `kind` is an event's kind, or `turn`.
 
-    `over` are the strands that a beginning goes on from, the one that counts first. `said` is the
-    first message of a turn; calls are counted by their intents.
+    `number` is that of the event in the log. `over` are the strands that a beginning goes on from,
+    the one that counts first. `said` is the first message of a turn; calls are counted by their
+    intents.
     """
 
     strand: int
     kind: str
     event: EventId
+    number: int
     time: str
     epoch: int
     over: tuple[int, ...] = ()
@@ -69,13 +71,15 @@ class Chart:
     strands: list[Strand] = field(default_factory=list[Strand])
     rows: list[Row] = field(default_factory=list[Row])
     snapshot: EventId | None = None
+    _number: int = 0
     _lines: Strands = field(default_factory=Strands)
     _turns: dict[tuple[int, TurnId], Row] = field(default_factory=dict[tuple[int, TurnId], Row])
     _open: dict[int, Row] = field(default_factory=dict[int, Row])
     _inputs: dict[EventId, Text] = field(default_factory=dict[EventId, Text])
 
-    def apply(self, event: Event) -> None:
-        """Take in the log's next event."""
+    def apply(self, event: Event, number: int) -> None:
+        """Take in the log's next event, which has this number."""
+        self._number = number
         at = self._lines.follow(event)
         if at == len(self.strands):
             self._begin(at, event)
@@ -121,6 +125,7 @@ class Chart:
             strand=at,
             kind=kind,
             event=event.id,
+            number=self._number,
             time=header.time,
             epoch=header.epoch,
             over=over,

@@ -93,7 +93,7 @@ def first_record(
     incarnation: Incarnation,
     folder: str,
     workspace: str,
-    epoch: Epoch = Epoch(1),  # noqa: B008
+    epoch: Epoch = Epoch(1),  # noqa: B008 - a number, never changed
 ) -> LedgerRecord:
     """The record of a capsule that is about to be made here; it is saved before the capsule."""
     return LedgerRecord(

@@ -9,97 +9,19 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-import msgspec
-
 from sojourn.core.placed import Mark, Placed, compare, place, place_of
 from sojourn.errors import FormatError, UsageError
 from sojourn.format import layout
-from sojourn.format.line import ReadBlob
-from sojourn.format.parts import BlobRef
-from sojourn.ids import BlobId, EventId
+from sojourn.format.pardons import UNREDACTABLE
+from sojourn.ids import EventId
 
 Side: TypeAlias = Literal["both", "ours", "theirs"]
 """Which of the two logs holds an event."""
 
-KEPT: Final = frozenset(
-    ("created", "forked", "claimed", "activated", "sealed", "redacted", "repaired")
-)
-"""Kinds whose bodies no event can redact (docs/format.md#redaction)."""
-
-_REDACTED: Final = b'"redacted"'
 _LONGEST: Final = layout.MAX_LINE
 
 AT_ONCE: Final = 1 << 18
 """About how many bytes of lines are put together before they are given on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redactions:
-    """What `redacted` events name: bodies that are gone, and blobs that nobody brings back."""
-
-    events: frozenset[EventId] = frozenset()
-    blobs: frozenset[BlobId] = frozenset()
-
-    def __or__(self, other: "Redactions") -> "Redactions":
-        return Redactions(events=self.events | other.events, blobs=self.blobs | other.blobs)
-
-
-def redactions(pieces: Iterable[bytes], *, read_blob: ReadBlob) -> Redactions:
-    """What the `redacted` events of a log name.
-
-    Raises: FormatError when one of them cannot be read.
-    """
-    events: set[EventId] = set()
-    blobs: set[BlobId] = set()
-    for line in _lines_with(_REDACTED, pieces):
-        body = _redaction(line, read_blob)
-        if body is not None and body.event is not None:
-            events.add(body.event)
-            blobs.update(body.blobs)
-    return Redactions(events=frozenset(events), blobs=frozenset(blobs))
-
-
-def _lines_with(word: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The whole lines that hold the word; only the line at a piece's edge is ever put together."""
-    rest = b""
-    for piece in pieces:
-        begin = piece.find(b"\n") + 1
-        if not begin:
-            rest += piece
-            continue
-        edge, end = rest + piece[: begin - 1], piece.rfind(b"\n")
-        if word in edge:
-            yield edge
-        at = piece.find(word, begin, end)
-        while at >= 0:
-            stop = piece.find(b"\n", at)
-            yield piece[piece.rfind(b"\n", 0, at) + 1 : stop]
-            at = piece.find(word, stop, end)
-        rest = piece[end + 1 :]
-
-
-class _Redacted(msgspec.Struct):
-    event: EventId | None = None
-    blobs: tuple[BlobId, ...] = ()
-    large: BlobRef | None = None
-
-
-class _Line(msgspec.Struct):
-    body: _Redacted
-
-
-def _redaction(line: bytes, read_blob: ReadBlob) -> _Redacted | None:
-    """The body of a redaction; the words may stand in any body, so the header decides."""
-    if place(line).mark.kind != "redacted":
-        return None
-    try:
-        body = msgspec.json.decode(line, type=_Line).body
-        if body.large is not None:
-            body = msgspec.json.decode(read_blob(body.large) or b"", type=_Redacted)
-    except msgspec.MsgspecError as error:
-        message = f"a redaction cannot be read: {error}"
-        raise FormatError(message, code="body_malformed", file=layout.TIMELINE) from None
-    return body
 
 
 def merge(
@@ -337,7 +259,7 @@ class _Union:
         self.before, self.clock = placed.line, clock
         if placed.is_null or not self.redacted or placed.id not in self.redacted:
             return placed.line
-        return placed.line if placed.mark.kind in KEPT else placed.without_body()
+        return placed.line if placed.mark.kind in UNREDACTABLE else placed.without_body()
 
     def _clock_before(self) -> int:
         line = self.before

@@ -279,9 +279,10 @@ def _questions(record: LedgerRecord) -> tuple[Effect, ...]:
 
 def _abort_answered(record: LedgerRecord, given: Answered) -> Ready:
     """A cancelled move whose target was told is forgotten."""
-    moves = _moves(record)
-    told = next((c for c in moves.cancelled if c.move == given.message.move), None)
-    if told is None or given.by != told.target:
+    moves = record.travels
+    cancelled = () if moves is None else moves.cancelled
+    told = next((one for one in cancelled if one.move == given.message.move), None)
+    if moves is None or told is None or given.by != told.target:
         return Ready(record=record)
     if not isinstance(given.answer, Noted | Committed):
         return Ready(record=record)

@@ -25,7 +25,7 @@ class Here:
     capsule: CapsuleId
     boot: str
     fresh: str
-    found: Epoch = Epoch(0)  # noqa: RUF009
+    found: Epoch = Epoch(0)  # noqa: RUF009 - a number, never changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,24 @@
 
 from typing import Final
 
-from sojourn.format.parts import TextPart
+import msgspec
+from msgspec.structs import replace
+
+from sojourn.format.parts import ContentPart, TextPart
+from sojourn.ids import EventId
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the runtime tells the model; `attached` are words of people that belong to it."""
+
+    event: EventId
+    text: str
+    attached: tuple[ContentPart, ...] = ()
+
+    def says_again(self, last: object) -> bool:
+        """Whether it says just what was said right before it."""
+        return isinstance(last, Notice) and replace(last, event=self.event) == self
+
 
 UNSYNCED: Final = (
     "The machine was started again since the last shell command. Files that the command wrote "

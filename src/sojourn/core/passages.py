@@ -28,8 +28,8 @@ PIECE: Final = 1000
 MOST_PIECES: Final = 16
 """Passages of one event, section or document; what comes after is not found."""
 
-SPLIT: Final = "1"
-"""Changes when the same log may give other passages: an index of another one is made anew."""
+SPLIT: Final = "2"
+"""Changes when passages of a log, or their numbers, may be others: an index is made anew then."""
 
 RECALL: Final = "recall"
 """The tool whose calls are left out: else each search would find the searches before it."""
@@ -52,8 +52,8 @@ _CUTS: Final = ("\n\n", "\n", " ")
 class Passage:
     """A text that can be found; `place` is an event's id, a section's heading or a document's name.
 
-    `event` and `number` (its seq) are those of the event it is from; `part` counts from 0 within
-    the place.
+    `event` is the id of the event it is from, `number` that event's in the log; `part` counts from
+    0 within the place.
     """
 
     kind: str
@@ -82,10 +82,10 @@ class Passages:
     def __init__(self, read: ReadText) -> None:
         self._read = read
         self._recalls: set[CallKey] = set()
-        self.documents: dict[str, tuple[Event, DocumentChange]] = {}
+        self.documents: dict[str, tuple[Event, int, DocumentChange]] = {}
 
-    def of(self, event: Event) -> Iterator[Passage]:
-        """The passages of the log's next event."""
+    def of(self, event: Event, number: int) -> Iterator[Passage]:
+        """The passages of the log's next event, which has this number."""
         body = event.body
         match body:
             case Input() | Settled():
@@ -93,7 +93,7 @@ class Passages:
             case ModelOutcome():
                 text = self._said(body.parts)
             case ToolOutcome():
-                self.documents.update((one.name, (event, one)) for one in body.documents)
+                self.documents.update((one.name, (event, number, one)) for one in body.documents)
                 recalled = body.call in self._recalls
                 self._recalls.discard(body.call)
                 failure = "" if body.failure is None else self._read(body.failure.message)
@@ -104,13 +104,14 @@ class Passages:
                 return
             case _:
                 return
-        yield from cut(event, event.header.kind, event.id, text)
+        yield from cut(event, number, kind=event.header.kind, place=event.id, text=text)
 
     def of_documents(self) -> Iterator[Passage]:
         """The passages of the documents as they are now, by name."""
         for name in sorted(self.documents):
-            event, change = self.documents[name]
-            yield from cut(event, DOCUMENT, name, self._read(change.value))
+            event, number, change = self.documents[name]
+            text = self._read(change.value)
+            yield from cut(event, number, kind=DOCUMENT, place=name, text=text)
 
     def _said(self, parts: tuple[object, ...]) -> str:
         """The visible text of some parts, and what they ask for."""
@@ -126,7 +127,7 @@ class Passages:
         return "\n".join(word for word in words if word)
 
 
-def of_notes(event: Event, text: str) -> Iterator[Passage]:
+def of_notes(event: Event, number: int, text: str) -> Iterator[Passage]:
     """The passages of the working memory, section by section; `event` is the last edit of it."""
     seen: Mapping[str, int] = {}
     for section in _HEADING.split(text):
@@ -136,12 +137,15 @@ def of_notes(event: Event, text: str) -> Iterator[Passage]:
         heading = first_line[:200].strip()
         # Two sections of one heading are one place, so that their passages count on.
         first = seen.get(heading, 0)
-        found = list(cut(event, MEMORY, heading, section, first=first))
+        pieces = cut(event, number, kind=MEMORY, place=heading, text=section, first=first)
+        found = list(pieces)
         seen = {**seen, heading: first + len(found)}
         yield from found
 
 
-def cut(event: Event, kind: str, place: str, text: str, *, first: int = 0) -> Iterator[Passage]:
+def cut(
+    event: Event, number: int, *, kind: str, place: str, text: str, first: int = 0
+) -> Iterator[Passage]:
     """A text as passages, cut where a paragraph, a line or a word ends."""
     for part, piece in enumerate(_pieces(text)):
         yield Passage(
@@ -149,7 +153,7 @@ def cut(event: Event, kind: str, place: str, text: str, *, first: int = 0) -> It
             place=place,
             part=first + part,
             event=event.id,
-            number=event.header.seq,
+            number=number,
             time=event.header.time,
             text=piece,
         )

@@ -22,6 +22,9 @@ by them beside meaning: else common words would push what is near in meaning dow
 MOST_WORDS: Final = 32
 """Words of a question that count."""
 
+AT_ONCE: Final = 1024
+"""Vectors that are compared at once: few enough to stay in the processor's cache."""
+
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -58,10 +61,10 @@ def nearest(question: bytes, vectors: bytes, *, most: int = CANDIDATES) -> list[
     dots = np.empty(len(rows), np.float64)
     sizes = np.empty(len(rows), np.float64)
     # 256 products of at most 127 * 127 each stay below 2^24: exact in 32-bit floats too.
-    for start in range(0, len(rows), 8192):
-        some = rows[start : start + 8192].astype(np.float32)
-        dots[start : start + 8192] = some @ asked
-        sizes[start : start + 8192] = (some * some).sum(axis=1)
+    for start in range(0, len(rows), AT_ONCE):
+        some = rows[start : start + AT_ONCE].astype(np.float32)
+        dots[start : start + AT_ONCE] = np.einsum("ij,j->i", some, asked)
+        sizes[start : start + AT_ONCE] = np.einsum("ij,ij->i", some, some)
     length = float(np.sqrt((asked * asked).sum(dtype=np.float64)))
     with np.errstate(invalid="ignore", divide="ignore"):
         cosines = np.where(sizes > 0, dots / (np.sqrt(sizes) * length), -1.0)

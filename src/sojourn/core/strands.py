@@ -25,6 +25,7 @@ class Strands:
         self.tips: list[Event] = []
         self.capsules: list[CapsuleId | None] = []
         self._known: list[dict[int, int]] = []
+        self._continued: dict[int, int] = {}
         self._by_chain: dict[ChainKey, tuple[int, ...]] = {}
         self._at = -1
         self._id: EventId | None = None
@@ -69,10 +70,13 @@ class Strands:
         return self._by_chain.get(chain, ())
 
     def taken_over(self, event: Event) -> tuple[Head, ...]:
-        """What the first event of a strand goes on from: its heads, or `prev` of a second side."""
+        """What the first event of a strand goes on from: `prev` of a second side, the head that it
+        names, or one of its heads.
+        """
         header = event.header
         if header.prev is None:
-            return heads_of(event)
+            heads, named = heads_of(event), continued_by(event)
+            return heads if named is None else (named,)
         return (
             Head(
                 machine=header.machine,
@@ -106,6 +110,10 @@ class Strands:
         """Whether the strand `at` knows the event of another with this seq, or it is its own."""
         return strand == at or seq <= self.reach(at, strand)
 
+    def knows_all(self, at: int, strand: int) -> bool:
+        """Whether the strand `at` knows all that another has written so far, or it is its own."""
+        return self.knows(at, strand, self.tips[strand].header.seq)
+
     def _named(self, heads: Iterable[Head]) -> dict[int, int]:
         """How far heads reach in each strand that they name, by seq."""
         named: dict[int, int] = {}
@@ -118,7 +126,10 @@ class Strands:
 
     def _begin(self, event: Event, known: dict[int, int]) -> int:
         header, at = event.header, len(self.tips)
-        newest = max(known, key=self.rank, default=None)
+        named = continued_by(event)
+        if named is not None:
+            self._continued.update((at, strand) for strand in self._named((named,)))
+        newest = self._continued.get(at, max(known, key=self.rank, default=None))
         match event.body:
             case Created() | Forked():
                 capsule = CapsuleId(event.id)
@@ -139,11 +150,12 @@ class Strands:
 
     def over(self, at: int) -> tuple[int, ...]:
         """The strands that the strand `at` knows of, the one that counts most first."""
-        return tuple(sorted(self._known[at], key=self.rank, reverse=True))
+        first = self._continued.get(at)
+        return tuple(sorted(self._known[at], key=lambda one: (one == first, self.rank(one)))[::-1])
 
     def newest_of(self, at: int) -> int | None:
-        """The strand that the strand `at` goes on from; of several the one that counts."""
-        return max(self._known[at], key=self.rank, default=None)
+        """The strand that the strand `at` goes on from: that it names, or the one that counts."""
+        return self._continued.get(at, max(self._known[at], key=self.rank, default=None))
 
 
 def rank_of(event: Event) -> tuple[object, ...]:
@@ -157,6 +169,17 @@ def rank_of(event: Event) -> tuple[object, ...]:
         header.seq,
         event.id,
     )
+
+
+def continued_by(event: Event) -> Head | None:
+    """The head that the first event of a strand says that it goes on from.
+
+    None where it says nothing, or what is none of its heads.
+    """
+    body = event.body
+    if not isinstance(body, Claimed | Forked | Activated) or body.continues is None:
+        return None
+    return next((head for head in body.heads if head.id == body.continues), None)
 
 
 def heads_of(event: Event) -> tuple[Head, ...]:

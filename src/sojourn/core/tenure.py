@@ -6,6 +6,7 @@ Authority is the machine's own ledger, never the capsule, so a copied capsule is
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shlex import quote
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -242,10 +243,10 @@ def _of_record(evidence: Evidence, record: LedgerRecord) -> Iterator[MayLook]:
     if record.folder != evidence.folder and evidence.old_folder:
         yield MayLook(
             code="copied",
-            message=f"This folder is a copy: the capsule that this machine runs is "
-            f"{record.folder}.",
-            hint=f"{LOOKING} Run it there; `sojourn fork` makes a capsule of its own of the copy. "
-            "To let the copy take the place of the other, move that folder away first.",
+            message=f"This folder is a copy: this machine runs the one in {record.folder}.",
+            hint=f"{LOOKING}\nGo on with the copy, as a capsule of its own:  "
+            f"`sojourn fork {quote(evidence.folder)}`.\nOr claim it in the other's place, once "
+            f"that is away:  `mv {quote(record.folder)} {quote(record.folder + '.old')}`.",
         )
     tip = record.tip
     at_tip = None if tip.length == 0 else evidence.at_tip

@@ -54,10 +54,17 @@ class TurnStates:
 
     def taken_over(self, heads: Collection[Head]) -> TurnState:
         """The state that whoever takes over these events goes on from: of the one that counts."""
+        found = self._counting(heads)
+        return TurnState() if found is None else found[1]
+
+    def line_of(self, heads: Collection[Head]) -> EventId | None:
+        """The one of these events that counts: whoever takes them over names it."""
+        found = self._counting(heads)
+        return None if found is None else found[0].id
+
+    def _counting(self, heads: Collection[Head]) -> tuple[Event, TurnState] | None:
         found = [kept for head in heads if (kept := self._state_at(head)) is not None]
-        if not found:
-            return TurnState()
-        return max(found, key=lambda kept: rank_of(kept[0]))[1]
+        return max(found, key=lambda kept: rank_of(kept[0]), default=None)
 
     def _state_at(self, head: Head) -> tuple[Event, TurnState] | None:
         kept = self._kept.get(head.id)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from sojourn.core.blocks import Blocks
-from sojourn.core.notices import GONE, HAND_EDIT, SETTLED, TWO_EDITS, UNSYNCED, gone
+from sojourn.core.notices import GONE, HAND_EDIT, SETTLED, TWO_EDITS, UNSYNCED, Notice, gone
 from sojourn.core.restored import told
 from sojourn.core.strands import ChainKey, Strands
 from sojourn.errors import NotFoundError
@@ -78,14 +78,6 @@ class Replied(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     calls: tuple[Call, ...]
     stop: Stop
     completed: bool
-
-
-class Notice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the runtime tells the model; `attached` are words of people that belong to it."""
-
-    event: EventId
-    text: str
-    attached: tuple[ContentPart, ...] = ()
 
 
 Entry: TypeAlias = Said | Replied | Notice
@@ -188,7 +180,12 @@ class Transcript:
                 self._remembered(event.id, body)
             case Restored() | Activated():
                 text = told(body, lambda key: call.part if (call := self._call(key)) else None)
-                self._blocks.add(Notice(event=event.id, text=text))
+                notice = Notice(event=event.id, text=text)
+                # A fork of a fork, or a claim of one, says again what nothing has changed since.
+                last, by = self._blocks.last()
+                known = last is not None and self.strands.knows_all(at, by)
+                if not (known and notice.says_again(last)):
+                    self._blocks.add(notice)
             case TurnEnded():
                 self._end_block(at)
             case None:

@@ -48,6 +48,8 @@ class WorkerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             env=self._environment,
+            # Ctrl-C at the daemon's terminal is not for the agents: it would pause their turns.
+            start_new_session=True,
         )
         ended = asyncio.ensure_future(program.wait())
         stopped = asyncio.ensure_future(stop.wait())

@@ -18,7 +18,7 @@ from sojourn.core.migration_values import Checked
 from sojourn.drive.importing import check_projections
 from sojourn.drive.machine import Ports
 from sojourn.drive.reading import Folded, fold_capsule, read_manifest
-from sojourn.drive.snapshots import carry_out, refuse_conflicts
+from sojourn.drive.snapshots import absent, carry_out, refuse_conflicts
 from sojourn.errors import FormatError, MigrationError, SojournError, StorageError
 from sojourn.format import index, layout, manifest, seal, snapshot
 from sojourn.format.manifest import Manifest
@@ -108,12 +108,13 @@ class Arrival:
             for digest, size in self._sizes.items()
             if (here := self.place.have(digest, size)) != size
         )
+        self._check_room(found, lacking)
         length, prefix = self.place.log_here(self.landing)
         complete = (length, prefix) == (found.timeline.length, found.timeline.sha256)
-        if lacking or not complete or offer.final:
+        if not complete or offer.final:
             return Wanted(contents=lacking, log=length, prefix=BlobId(prefix))
-        problems = await self._ahead(found)
-        return Wanted(contents=(), log=length, prefix=BlobId(prefix), checklist=problems)
+        problems = await (self._glance(found) if lacking else self._ahead(found))
+        return Wanted(contents=lacking, log=length, prefix=BlobId(prefix), checklist=problems)
 
     async def prepare(self, slot: Slot) -> Checked:
         """Check every fingerprint, get all into its place, inert (docs/moving.md#prepare)."""
@@ -162,13 +163,11 @@ class Arrival:
             if self.older is not None:
                 self.place.borrow(self.older, self._sizes)
             self._begun = True
-        self._check_room(found)
         return found
 
-    def _check_room(self, found: Manifest) -> None:
+    def _check_room(self, found: Manifest, contents: tuple[tuple[BlobId, int], ...]) -> None:
         """Guard: what is lacking has room, as a blob of the capsule and as a file it works with."""
-        sizes = self._sizes.items()
-        lacking = sum(size - min(self.place.have(blob, size), size) for blob, size in sizes)
+        lacking = sum(self._sizes[blob] - here for blob, here in contents)
         lacking += max(0, found.timeline.length - self.place.log_here(self.landing)[0])
         room = max(0, self.place.room())
         if lacking and 2 * lacking > room:
@@ -178,6 +177,20 @@ class Arrival:
                 state="Nothing was changed there.",
                 hint="Make room on that machine, then move it again.",
             )
+
+    async def _glance(self, found: Manifest) -> tuple[Problem, ...]:
+        """The checklist as far as the log and the small files tell, before all contents came."""
+        sizes = {one.sha256: one.size for one in found.files.values()}
+        if any(self.place.have(digest, size) != size for digest, size in sizes.items()):
+            return ()
+        try:
+            self._put_files(found, final=False)
+            store = self.ports.store_at(f"{self.landing}/capsule")
+            problems = await self.judge(fold_capsule(store, None, same_boot=True), store)
+        except SojournError as error:
+            return (_bad("capsule", error.code, error.message, error.hint),)
+        # What only shows once everything is here is no reason yet.
+        return (_good("timeline"), *(one for one in problems if one.ok or one.what != "rendering"))
 
     async def _ahead(self, found: Manifest) -> tuple[Problem, ...]:
         """Do already what need not wait for the freeze; what fails here is one item of the list."""
@@ -203,6 +216,20 @@ class Arrival:
         Raises: FormatError for whatever is wrong with it.
         """
         blobs = {BlobId(name) for name in ({} if found.seal is None else found.seal.blobs)}
+        files = self._put_files(found, final=final)
+        self.place.link(self.landing, blobs)
+        if final:
+            self.place.prune(self.landing, blobs=blobs, files={*files, layout.MANIFEST})
+        store = self.ports.store_at(f"{self.landing}/capsule")
+        folded = fold_capsule(store, None, same_boot=True)
+        if folded.manifest_error is not None:
+            raise folded.manifest_error
+        for damage in folded.ending.damages:
+            raise FormatError(damage.message, code=damage.code, line=damage.line)
+        return folded, store
+
+    def _put_files(self, found: Manifest, *, final: bool) -> dict[str, bytes]:
+        """The small files of the capsule's folder; all of them are here."""
         files: dict[str, bytes] = {}
         for path, one in found.files.items():
             if path in layout.COMPANIONS:
@@ -216,31 +243,22 @@ class Arrival:
             # What manifest and log say of each other counts only once the source is frozen.
             live = msgspec.structs.replace(live, timeline=NO_LOG)
         self.place.put_files(self.landing, {**files, layout.MANIFEST: manifest.encode(live)})
-        self.place.link(self.landing, blobs)
-        if final:
-            self.place.prune(self.landing, blobs=blobs, files={*files, layout.MANIFEST})
-        store = self.ports.store_at(f"{self.landing}/capsule")
-        folded = fold_capsule(store, None, same_boot=True)
-        if folded.manifest_error is not None:
-            raise folded.manifest_error
-        for damage in folded.ending.damages:
-            raise FormatError(damage.message, code=damage.code, line=damage.line)
-        return folded, store
+        return files
 
     async def _fill(self, folded: Folded, store: Store) -> tuple[str, ...]:
         """Make the workspace what the snapshot says; paths whose contents did not come."""
         path = f"{self.landing}/workspace"
         os.makedirs(path, mode=0o700, exist_ok=True)
         listed = snapshot.load(store.read_file(layout.SNAPSHOT) or b"")
-        redacted = folded.ending.redacted_blobs
-        wanted = Snapshot(entries=tuple(e for e in listed.entries if e.sha256 not in redacted))
-        lost = [entry.path for entry in listed.entries if entry.sha256 in redacted]
+        lost = absent(store, listed, folded.ending.gone)
+        wanted = Snapshot(entries=tuple(e for e in listed.entries if e.sha256 not in lost))
+        paths = [entry.path for entry in listed.entries if entry.sha256 in lost]
         workspace = self.ports.workspace_at(self.capsule, f"{self.landing}/capsule", path)
         plan = workspace.plan(self._put, wanted)
         refuse_conflicts(plan)
         await carry_out(workspace, plan)
         self._put = wanted
-        return (*lost, *(one.path for one in plan.refused))
+        return (*paths, *(one.path for one in plan.refused))
 
     def _older_places(self) -> tuple[str, ...]:
         """Folders of a copy that this machine retired."""

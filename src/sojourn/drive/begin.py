@@ -44,6 +44,7 @@ async def begin_tenure(
             how=claim.how,
             by=claim.by,
             heads=folded.ending.sides,
+            continues=folded.states.line_of(folded.ending.sides),
             forced=claim.forced,
             reason=claim.reason,
         )
@@ -97,7 +98,7 @@ async def _restore(
         return
     was_there = os.path.isdir(workspace.path)
     try:
-        remains = found.last()
+        remains = found.last(folded.ending.gone)
         await fill(workspace, remains, observer, progress=progress)
     except FormatError as error:
         # The capsule is held here already: better an empty workspace than one that never opens.

@@ -100,7 +100,8 @@ async def claim_capsule(
             place = workplace(evidence.record)
             if place.restore:
                 workspace = ports.workspace_at(CapsuleId(""), folder, place.folder)
-                check_room(workspace, store, remaining(store, evidence.length).last())
+                found = remaining(store, evidence.length)
+                check_room(workspace, store, found.last(folded.ending.gone))
             if not agreed(risks):
                 return None
             claim = PendingClaim(

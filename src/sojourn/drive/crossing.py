@@ -207,7 +207,8 @@ class Crossing:
             stopping.cancel()
             if not task.done():
                 task.cancel()
-        if self.stop.is_set() and not task.done():
+        if self.stop.is_set():
+            # Also when it was done just now: what comes next shall not be begun.
             with suppress(asyncio.CancelledError, SojournError):
                 await task
             raise stopped()

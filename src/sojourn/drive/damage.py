@@ -361,7 +361,7 @@ def _lost_blobs(store: Store, ending: Ending) -> list[LostBlob]:
     """Blobs that are named and are not there as they were."""
     names: dict[BlobId, list[EventId]] = {}
     sound: set[BlobId] = set()
-    gone = ending.redacted_blobs | ending.lost_blobs
+    gone = ending.gone
     for line, result in events_of(store):
         event = result if isinstance(result, Event) else result.event
         if event is None:

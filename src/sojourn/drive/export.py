@@ -10,13 +10,13 @@ import msgspec
 from sojourn.core.restored import Lacking
 from sojourn.core.seals import SealSeen
 from sojourn.drive.hold import Hold
-from sojourn.drive.reading import read_manifest
+from sojourn.drive.reading import blob_or_none, read_manifest
 from sojourn.errors import FormatError
 from sojourn.format import blob, index, layout, manifest, seal
 from sojourn.format.capsule_kinds import Redacted, Restored, Sealed, Snapshotted
 from sojourn.format.event import AnyBody, Event
-from sojourn.format.parts import BlobRef, Text
-from sojourn.format.snapshot_fold import Snapshots
+from sojourn.format.gone import NOTHING, Gone
+from sojourn.format.snapshot_fold import Snapshots, known_contents
 from sojourn.format.timeline_read import Damage, Reader
 from sojourn.ids import BlobId, EventId
 from sojourn.ports import Store
@@ -29,7 +29,7 @@ Content: TypeAlias = tuple[str, int, Iterable[bytes]]
 class Contents(Protocol):
     """A capsule's folder, to be read in pieces."""
 
-    def blobs(self) -> Iterable[str]: ...
+    def blob_sizes(self) -> Mapping[str, int]: ...
 
     def size(self, path: str) -> int | None: ...
 
@@ -38,11 +38,16 @@ class Contents(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """A seal that was made: the manifest and its bytes; `new` unless it was made before."""
+    """A seal that was made: the manifest and its bytes; `new` unless it was made before.
+
+    `redacted` counts what was redacted since the seal before it: archives of that one and of
+    earlier ones still hold it, and have other lines than this log.
+    """
 
     manifest: manifest.Manifest
     data: bytes
     new: bool
+    redacted: int = 0
 
     @property
     def digest(self) -> str:
@@ -76,7 +81,7 @@ async def seal_capsule(
         same = (body.purpose, body.without_workspace) == (purpose, without_workspace)
         known = seen.manifest if seen.number == body.number else None
         if same and known in (None, made.digest):
-            return _checked(files, made)
+            return _checked(files, replace(made, redacted=survey.redacted_before), survey.gone)
     event = hold.draft(
         Sealed(
             number=survey.number + 1,
@@ -91,7 +96,7 @@ async def seal_capsule(
     await hold.commit()
     made = _made(hold.live_manifest(), event, event.body, blobs)
     await hold.refresh()
-    return _checked(files, replace(made, new=True))
+    return _checked(files, replace(made, new=True, redacted=survey.redacted), survey.gone)
 
 
 def parting(
@@ -131,7 +136,7 @@ def seal_forked(store: Store, files: Contents, *, check: Callable[[Collection[st
     blobs = _blobs(files, survey, without_workspace=last.body.without_workspace)
     check(blobs)
     made = _made(read_manifest(store), last, last.body, blobs)
-    return _checked(files, replace(made, new=True))
+    return _checked(files, replace(made, new=True), survey.gone)
 
 
 def remember(hold: Hold, made: Seal, *, signer: str | None) -> None:
@@ -188,20 +193,22 @@ def sizes(made: Seal, *, signature: bytes | None) -> Mapping[str, int]:
 
 @dataclass(slots=True)
 class _Survey:
-    """What the log says about seals and blobs."""
+    """What the log says about seals and blobs.
+
+    `redacted` counts redactions since the last seal, `redacted_before` those before it.
+    """
 
     number: int = 0
+    redacted: int = 0
+    redacted_before: int = 0
     last: Event | None = None
     named: set[BlobId] = field(default_factory=set[BlobId])
     workspace: set[BlobId] = field(default_factory=set[BlobId])
-    redacted: set[BlobId] = field(default_factory=set[BlobId])
+    gone: Gone = NOTHING
 
 
 def _surveyed(store: Store) -> _Survey:
     survey = _Survey()
-
-    def read_blob(ref: BlobRef) -> bytes | None:
-        return store.read_blob(ref.sha256)
 
     def take(items: Iterable[Event | Damage]) -> None:
         for event in items:
@@ -209,10 +216,12 @@ def _surveyed(store: Store) -> _Survey:
                 raise FormatError(event.message, code=event.code, line=event.line)
             _survey(store, survey, event)
 
-    reader = Reader(read_blob=read_blob)
+    reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
     for chunk in store.read_log():
         take(reader.feed(chunk))
-    take(reader.finish(same_boot=True).rest)
+    ending = reader.finish(same_boot=True)
+    take(ending.rest)
+    survey.gone = ending.gone
     return survey
 
 
@@ -222,28 +231,26 @@ def _survey(store: Store, survey: _Survey, event: Event) -> None:
     match event.body:
         case Sealed(number=number):
             survey.number = max(survey.number, number)
-        case Snapshotted(delta=delta):
-            survey.workspace.update(seal.contents(_bytes(store, delta)))
-        case Redacted(blobs=blobs):
-            survey.redacted.update(blobs)
+            survey.redacted_before, survey.redacted = survey.redacted, 0
+        case Redacted():
+            # Before the first seal there is no archive that could hold what is gone.
+            survey.redacted += survey.number > 0
+        case Snapshotted() as body:
+            contents = known_contents(body, lambda ref: blob_or_none(store, ref))
+            survey.workspace.update(content.blob for content in contents)
         case _:
             pass
-
-
-def _bytes(store: Store, text: Text) -> bytes:
-    return text.encode() if isinstance(text, str) else store.read_blob(text.sha256)
 
 
 def _blobs(files: Contents, survey: _Survey, *, without_workspace: bool) -> dict[str, int]:
     """Name and size of every blob that the archive holds."""
     left_out = survey.workspace - survey.named if without_workspace else set[BlobId]()
-    left_out = left_out | survey.redacted
-    found: dict[str, int] = {}
-    for name in files.blobs():
-        if not layout.is_blob_name(name) or BlobId(name) in left_out:
-            continue
-        found[name] = files.size(layout.blob_path(BlobId(name))) or 0
-    return found
+    left_out = left_out | survey.gone.redacted
+    return {
+        name: size
+        for name, size in files.blob_sizes().items()
+        if layout.is_blob_name(name) and BlobId(name) not in left_out
+    }
 
 
 def _made(live: manifest.Manifest, event: Event, body: Sealed, blobs: dict[str, int]) -> Seal:
@@ -251,11 +258,11 @@ def _made(live: manifest.Manifest, event: Event, body: Sealed, blobs: dict[str, 
     return Seal(manifest=found, data=manifest.encode(found), new=False)
 
 
-def _checked(files: Contents, made: Seal) -> Seal:
+def _checked(files: Contents, made: Seal, gone: Gone) -> Seal:
     """The seal, when every content of the workspace is there that it promises."""
     under = made.manifest.seal
     data = b"".join(files.chunks(layout.SNAPSHOT))
-    wrong = next(seal.check_workspace(under, data), None) if under is not None else None
+    wrong = next(seal.check_workspace(under, data, gone=gone), None) if under is not None else None
     if wrong is None:
         return made
     raise FormatError(

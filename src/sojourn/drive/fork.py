@@ -24,7 +24,7 @@ from sojourn.drive.refill import check_room, fill
 from sojourn.errors import FormatError, UsageError
 from sojourn.format import index, layout, manifest, snapshot
 from sojourn.format.body import Head
-from sojourn.format.capsule_kinds import Forked, Restored
+from sojourn.format.capsule_kinds import Forked, Redacted, Restored
 from sojourn.format.event import AnyBody, ToolOutcome
 from sojourn.format.filling import Filling
 from sojourn.format.timeline_write import Batch, Chain, write
@@ -144,7 +144,9 @@ def _added(ports: Ports, parent: Parent, name: str, more: Sequence[AnyBody]) -> 
             name=name,
             nonce=ports.randomness.token(NONCE_BYTES).hex(),
             heads=parent.sides,
+            continues=parent.continues,
         ),
+        *_redacted(parent),
         *set_aside(parent.state),
         *more,
     )
@@ -158,6 +160,14 @@ def _added(ports: Ports, parent: Parent, name: str, more: Sequence[AnyBody]) -> 
     )
     salts = [urlsafe_b64encode(ports.randomness.token(16)).decode().rstrip("=") for _ in bodies]
     return write(bodies, chain=chain, time=ports.clock.now(), salts=salts)
+
+
+def _redacted(parent: Parent) -> tuple[Redacted, ...]:
+    """What the parent's log says after the point of parting is said again, so it stays true."""
+    if not parent.redacted:
+        return ()
+    reason = "it was redacted in the capsule that this one was forked from"
+    return (Redacted(by="fork", reason=reason, blobs=parent.redacted),)
 
 
 def _filling(source: str, store: Store, parent: Parent, added: Batch, name: str) -> Filling:

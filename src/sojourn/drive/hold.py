@@ -88,8 +88,7 @@ class Hold:
         self._dropped: SojournError | None = None
         self._clean_at = -1
         self._over = False
-        self._redacted = ending.redacted_blobs
-        self._gone = ending.redacted_blobs | ending.lost_blobs
+        self.gone = ending.gone
 
     @property
     def configured(self) -> EventId:
@@ -233,7 +232,7 @@ class Hold:
 
     def _kept(self) -> dict[BlobId, bytes]:
         """The blobs of the drafts but for those that were redacted: no writer brings them back."""
-        return {blob: data for blob, data in self._blobs.items() if blob not in self._redacted}
+        return {blob: data for blob, data in self._blobs.items() if blob not in self.gone.redacted}
 
     async def _write_notes(self) -> None:
         """Bring `working_memory.md` up to the log; an edit by hand that came between is kept.
@@ -324,7 +323,7 @@ class Hold:
         system: Text = "" if configured is None else configured[1].system
         memory = self.text(self.transcript.first_memory)
         prompt = self.transcript.prompt(system=system, memory=memory)
-        return prompt, read_blobs(self._store, blobs_needed(prompt), gone=self._gone)
+        return prompt, read_blobs(self._store, blobs_needed(prompt), gone=self.gone)
 
     def text(self, text: Text) -> str:
         """The whole string, read from its blob when it is one."""
@@ -332,7 +331,7 @@ class Hold:
             return text
         data = self._blobs.get(text.sha256)
         if data is None:
-            data = read_blobs(self._store, (text.sha256,), gone=self._gone)[text.sha256]
+            data = read_blobs(self._store, (text.sha256,), gone=self.gone)[text.sha256]
         return data.decode("utf-8", "replace")
 
     def blob(self, ref: BlobRef) -> bytes | None:

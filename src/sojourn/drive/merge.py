@@ -11,7 +11,7 @@ from hashlib import sha256
 import msgspec
 
 from sojourn.core.ledger_record import LedgerRecord, LedgerTip
-from sojourn.core.merge import Redactions, check_origin, merge, redactions
+from sojourn.core.merge import check_origin, merge
 from sojourn.core.placed import place
 from sojourn.drive.compare import Comparison, compare
 from sojourn.drive.hold import Hold
@@ -21,7 +21,6 @@ from sojourn.drive.opening import hold_capsule
 from sojourn.drive.reading import (
     SPLITS,
     Folded,
-    blob_or_none,
     ending_of,
     fold_capsule,
     read_manifest,
@@ -163,8 +162,8 @@ async def _merge(
 ) -> Merged:
     """Blobs, the staged log, manifest, ledger, the log: in this order (docs/protocol.md#merge)."""
     ends = (hold.store.size(), theirs.ending.length)
-    gone = _redactions(hold.store, ends[0]) | _redactions(source, ends[1])
-    lacking = merger.lacking(gone.blobs)
+    gone = hold.gone | theirs.ending.gone
+    lacking = merger.lacking(gone.redacted)
     merger.copy(lacking, progress=lambda done, total: _tell(observer, done, total))
     observer.note("merging the logs")
     logs = (hold.store.read_log(0, ends[0]), source.read_log(0, ends[1]))
@@ -174,17 +173,13 @@ async def _merge(
     ports.lock.check(hold.capsule)
     await _name_only_the_first(ports, hold, _raised(hold.record, found.comparison))
     merger.install()
-    merger.discard(gone.blobs)
+    merger.discard(gone.redacted)
     return replace(found, done=True, blobs=len(lacking), redacted=len(gone.events), stopped=stopped)
 
 
 def _tell(observer: Observer, done: int, total: int) -> None:
     if total:
         observer.note(f"copied {done:,} of {total:,} blobs")
-
-
-def _redactions(store: Store, length: int) -> Redactions:
-    return redactions(store.read_log(0, length), read_blob=lambda ref: blob_or_none(store, ref))
 
 
 def _verify(pieces: Iterator[bytes], store: Store) -> str | None:

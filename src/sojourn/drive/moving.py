@@ -112,6 +112,13 @@ class Mover:
             sender=sender,
         )
         self._check_held()
+        self.ports.release.begin_reading(self.capsule)
+        try:
+            return await self._run(crossing, sender, dry=dry)
+        finally:
+            self.ports.release.end_reading(self.capsule)
+
+    async def _run(self, crossing: Crossing, sender: Sender, *, dry: bool) -> Moved:
         self.watcher.phase("check")
         if _is_against(crossing, await crossing.unless_stopped(sender.look())):
             return self._moved(crossing, "unfit")
@@ -152,16 +159,17 @@ class Mover:
         release.ask(self.capsule, grace=self.grace)
         try:
             with ExitStack() as stack:
-                while True:
-                    try:
-                        left = stack.enter_context(self.ports.lock.acquire(self.capsule))
-                        break
-                    except HeldElsewhereError as error:
-                        self._check_patience(until, error)
-                    await clock.wait(LOOK)
-                yield left
+                yield await self._locked(stack, until)
         finally:
             release.withdraw(self.capsule)
+
+    async def _locked(self, stack: ExitStack, until: float) -> HeldBy | None:
+        while True:
+            try:
+                return stack.enter_context(self.ports.lock.acquire(self.capsule))
+            except HeldElsewhereError as error:
+                self._check_patience(until, error)
+            await self.ports.clock.wait(LOOK)
 
     def _check_patience(self, until: float, error: HeldElsewhereError) -> None:
         if self.stop.is_set():

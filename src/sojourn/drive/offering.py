@@ -46,7 +46,7 @@ class Folder(Protocol):
 
     def paths(self) -> Iterable[str]: ...
 
-    def blobs(self) -> Iterable[str]: ...
+    def blob_sizes(self) -> Mapping[str, int]: ...
 
     def size(self, path: str) -> int | None: ...
 
@@ -264,6 +264,5 @@ def _mark(path: str, data: bytes) -> FileMark:
 
 
 def _blobs(folder: Folder) -> dict[str, int]:
-    names = (name for name in folder.blobs() if layout.is_blob_name(name))
-    sizes = ((name, folder.size(layout.blob_path(BlobId(name)))) for name in names)
-    return {name: size for name, size in sizes if size is not None}
+    sizes = folder.blob_sizes()
+    return {name: size for name, size in sizes.items() if layout.is_blob_name(name)}

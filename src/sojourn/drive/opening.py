@@ -168,8 +168,10 @@ async def _recover(
     progress: Progress | None,
 ) -> Hold:
     arrived = None if record.travels is None else record.travels.arrived
-    if left is not None or record.claim is not None:
+    capsule, release = record.capsule, ports.release
+    if left is not None or record.claim is not None or release.died_reading(capsule):
         store.sweep()
+        release.end_reading(capsule)
     if folded.manifest is not None and folded.manifest.seal is not None:
         await unseal(store, folded.manifest)
         observer.note("the capsule was sealed; it is live again, without its signature and sums")
@@ -188,7 +190,7 @@ async def _recover(
     )
     workspace = ports.workspace_at(hold.capsule, record.folder, record.workspace)
     await begin_tenure(hold, folded, workspace, observer, progress=progress)
-    if ports.rewriter_at(record.folder).discard(folded.ending.redacted_blobs):
+    if ports.rewriter_at(record.folder).discard(folded.ending.gone.redacted):
         observer.note("removed blobs that were redacted")
     for path in ports.inbox.set_aside(hold.capsule):
         observer.note(f"a file of the inbox is no message that can be read; it is kept as {path}")

@@ -4,21 +4,22 @@ No lock is needed: the log only grows, and a prefix of whole lines that is sound
 (docs/protocol.md#fork).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sojourn.core.turn_state import TurnState
-from sojourn.drive.reading import Folding, blob_or_none, read_manifest
+from sojourn.drive.reading import Folding, blob_or_none, ending_of, read_manifest
 from sojourn.drive.refill import Remaining, Remains
 from sojourn.errors import FormatError, NotFoundError, UsageError
 from sojourn.format import blob, layout
 from sojourn.format.body import Head
-from sojourn.format.capsule_kinds import Redacted, Sealed, Snapshotted
+from sojourn.format.capsule_kinds import Sealed, Snapshotted
 from sojourn.format.event import EnvironmentChanged, Event
 from sojourn.format.failures import stops_running
+from sojourn.format.gone import Gone
 from sojourn.format.manifest import Features, Manifest, access
 from sojourn.format.parts import BlobRef, Text
-from sojourn.format.snapshot_fold import delta_of
+from sojourn.format.snapshot_fold import known_contents
 from sojourn.format.timeline_read import Damage, Ending, Item, Known, Reader
 from sojourn.ids import BlobId, CapsuleId, Clock, Epoch, EventId
 from sojourn.ports import Store
@@ -29,7 +30,9 @@ class Parent:
     """What a fork keeps: the log's first `length` bytes, with their sha256, and how things stand.
 
     `capsule` is the id of the parent, `at` its last event that is kept, `ends` the heads of all
-    chains, `sides` those of all their sides, `blobs` what these lines name and was not redacted.
+    chains, `sides` those of all their sides, `continues` the one
+    of these that `state` is of, `blobs` what these lines name and was not redacted,
+    `redacted` what they name and was redacted after them.
     """
 
     capsule: CapsuleId
@@ -38,6 +41,7 @@ class Parent:
     digest: str
     ends: tuple[Head, ...]
     sides: tuple[Head, ...]
+    continues: EventId | None
     clock: Clock
     epoch: Epoch
     features: Features
@@ -46,6 +50,7 @@ class Parent:
     environment: EnvironmentChanged | None
     remains: Remains
     blobs: tuple[BlobId, ...]
+    redacted: tuple[BlobId, ...]
 
 
 def read_parent(store: Store, at: EventId | None) -> Parent:
@@ -72,6 +77,8 @@ def read_parent(store: Store, at: EventId | None) -> Parent:
             state="Nothing was made.",
             hint="Fork at a later event, or make a new capsule with `sojourn init`.",
         )
+    later = _redacted_later(store, reading.named, ending.gone)
+    gone = ending.gone | Gone(redacted=later)
     return Parent(
         capsule=_capsule(manifest, ending),
         at=ending.last,
@@ -83,11 +90,28 @@ def read_parent(store: Store, at: EventId | None) -> Parent:
         epoch=max(ending.epochs.values()),
         features=manifest.features,
         state=folding.states.taken_over(ending.sides),
+        continues=folding.states.line_of(ending.sides),
         memory=reading.text(folding.memory.text),
         environment=folding.environment(None),
-        remains=reading.remaining.last(),
-        blobs=tuple(sorted(reading.named - reading.redacted)),
+        remains=reading.remaining.last(gone),
+        blobs=tuple(sorted(_there(store, reading.named, gone))),
+        redacted=tuple(sorted(later)),
     )
+
+
+def _redacted_later(store: Store, named: Iterable[BlobId], gone: Gone) -> frozenset[BlobId]:
+    """What is not there any more, since the log says so after what is kept of it."""
+    absent = {name for name in named if name not in gone and not store.has_blob(name)}
+    if not absent:
+        return frozenset()
+    return ending_of(store.read_log(), store).gone.redacted & absent
+
+
+def _there(store: Store, named: Iterable[BlobId], gone: Gone) -> Iterator[BlobId]:
+    """What is copied: no blob that was redacted, and none that was lost and is not back."""
+    for name in named:
+        if name not in gone.redacted and (name not in gone.lost or store.has_blob(name)):
+            yield name
 
 
 def _capsule(manifest: Manifest, ending: Ending) -> CapsuleId:
@@ -153,7 +177,6 @@ class _Reading:
         self.folding = Folding(store, frozenset())
         self.remaining = Remaining(store)
         self.named: set[BlobId] = set()
-        self.redacted: set[BlobId] = set()
         self._named_contents: set[BlobId] = set()
 
     def read(self, length: int) -> Ending:
@@ -176,11 +199,6 @@ class _Reading:
         self.named.add(ref.sha256)
         return blob_or_none(self._store, ref)
 
-    def _contents(self, body: Snapshotted) -> Iterable[BlobId]:
-        """The blobs of the files that a snapshot's delta names."""
-        entries = delta_of(body, lambda ref: blob_or_none(self._store, ref)).changed
-        return (entry.sha256 for entry in entries if entry.sha256 is not None)
-
     def _leave_out(self) -> None:
         """After a seal without the workspace: contents that are not here need not be copied."""
         self.named -= {blob for blob in self._named_contents if not self._store.has_blob(blob)}
@@ -193,13 +211,12 @@ class _Reading:
             self.remaining.add(item)
             self.named.update(ref.sha256 for ref in blob.refs(item.body))
             if isinstance(item.body, Snapshotted):
-                found = set(self._contents(item.body))
+                named = known_contents(item.body, lambda ref: blob_or_none(self._store, ref))
+                found = {content.blob for content in named}
                 self._named_contents |= found
                 self.named |= found
             elif isinstance(item.body, Sealed) and item.body.without_workspace:
                 self._leave_out()
-            elif isinstance(item.body, Redacted):
-                self.redacted.update(BlobId(digest) for digest in item.body.blobs)
         self.folding.take(items)
 
 

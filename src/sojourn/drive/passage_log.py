@@ -24,7 +24,7 @@ class PassageLog:
         self._reader = Reader(read_blob=lambda ref: blob_or_none(store, ref))
         self._passages = Passages(self._text)
         self._notes = Fold()
-        self._edit: Event | None = None
+        self._edit: tuple[Event, int] | None = None
         self._at = 0
         self.keys: set[Key] = set()
 
@@ -32,24 +32,25 @@ class PassageLog:
         """Passages of the events that were added; `whole` takes the last append too, and ends."""
         for chunk in self._store.read_log(self._at):
             self._at += len(chunk)
-            yield from self._of(self._reader.feed(chunk))
+            yield from self._of(*self._reader.numbered(chunk))
         if whole:
-            yield from self._of(self._reader.finish(same_boot=True).rest)
+            ending = self._reader.finish(same_boot=True)
+            yield from self._of(ending.rest_lines, ending.rest)
 
     def present(self) -> Iterator[Passage]:
         """Passages of the notes and the documents as they are after what was read."""
         if self._edit is not None:
-            yield from of_notes(self._edit, self._text(self._notes.text))
+            yield from of_notes(*self._edit, self._text(self._notes.text))
         yield from self._passages.of_documents()
 
-    def _of(self, found: Sequence[Event | Damage]) -> Iterator[Passage]:
-        for event in found:
+    def _of(self, numbers: Sequence[int], found: Sequence[Event | Damage]) -> Iterator[Passage]:
+        for number, event in zip(numbers, found, strict=True):
             if isinstance(event, Damage):
                 continue
             if isinstance(event.body, Memory):
                 self._notes = add(self._notes, event.body, read_text=self._text)
-                self._edit = event
-            for passage in self._passages.of(event):
+                self._edit = event, number
+            for passage in self._passages.of(event, number):
                 self.keys.add(passage.key)
                 yield passage
 

@@ -3,7 +3,7 @@
 The same reading serves looking and holding, so nobody sees another log than the one that runs.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sojourn.core.ledger_record import LedgerRecord
@@ -17,6 +17,7 @@ from sojourn.format import layout
 from sojourn.format.capsule_kinds import Snapshotted
 from sojourn.format.event import EnvironmentChanged, Event, Memory
 from sojourn.format.failures import stops_running
+from sojourn.format.gone import Gone
 from sojourn.format.manifest import Manifest, access, check, known, load
 from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot_fold import Snapshots
@@ -212,9 +213,7 @@ GONE = b"[This content is gone: it was redacted, or lost and recorded as lost.]"
 """What stands for a blob whose absence the log accounts for."""
 
 
-def read_blobs(
-    store: Store, blobs: Iterable[BlobId], *, gone: Collection[BlobId]
-) -> dict[BlobId, bytes]:
+def read_blobs(store: Store, blobs: Iterable[BlobId], *, gone: Gone) -> dict[BlobId, bytes]:
     """The verified bytes of each; those of `gone` that are not there are words that say so.
 
     Raises: FormatError `blob_missing` or `blob_altered`.

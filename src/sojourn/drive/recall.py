@@ -137,7 +137,8 @@ class Recaller:
         if whole or self._log is None:
             self._log = PassageLog(self._store)
         if not self._take_in(self._log, fits, whole=whole):
-            # Something that was indexed is not in the log any more: nothing of it may stay.
+            # Something that was indexed is not in the log any more, of which nothing may stay, or
+            # has another number there, as after a merge.
             self._index.forget()
             self._log = PassageLog(self._store)
             self._take_in(self._log, fits, whole=whole)
@@ -148,13 +149,16 @@ class Recaller:
         self.bring_up(whole=True)
 
     def _take_in(self, log: PassageLog, fits: Fits, *, whole: bool) -> bool:
-        """Put in what is new; False when an event's passage is gone."""
+        """Put in what is new; False when an event's passage is gone or has another number."""
         kept = {one.key: one for one in self._index.kept()}
         partly = self._mark(self._fits)
         new: list[Passage] = []
         for passage in log.read(whole=whole):
-            if passage.key not in kept:
+            known = kept.get(passage.key)
+            if known is None:
                 new.append(passage)
+            elif known.number != passage.number:
+                return False
             if len(new) >= BATCH:
                 self._index.update(gone=(), new=new, mark=partly)
                 new = []
@@ -163,8 +167,8 @@ class Recaller:
         present = {passage.key: passage for passage in log.present()}
         gone: list[int] = []
         for key, one in kept.items():
-            same = key in present and present[key].digest == one.digest
-            if same:
+            now = present.get(key)
+            if now is not None and (now.digest, now.number) == (one.digest, one.number):
                 del present[key]
             elif key[0]:
                 gone.append(one.id)

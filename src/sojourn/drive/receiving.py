@@ -65,6 +65,7 @@ MOST_ARRIVALS: Final = 16
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 IDLE_SECONDS: Final = 3600.0
+CACHED_SECONDS: Final = 24 * 3600.0
 
 GONE: Final = Problem(
     what="contents", ok=False, code="not_here", message="what came is not here any more"
@@ -131,6 +132,7 @@ class MoveReceiver:
         for landing in self.ports.landing.landings():
             capsule, move = landing.split("/")[-2:]
             self._tidy(CapsuleId(capsule), MoveId(move), landing)
+        self.ports.landing.tidy(CACHED_SECONDS)
 
     def _tidy(self, capsule: CapsuleId, move: MoveId, landing: str) -> None:
         """Remove a landing that no record names; where a record may be lost, leave it all."""
@@ -289,6 +291,9 @@ class MoveReceiver:
         """Messages that waited at a machine that the capsule left."""
         if not isinstance(message, Forward):
             return Refused(code="not_a_message", message="nothing was forwarded")
+        record = self._record(message.capsule)
+        if record is not None and record.state == "HOLDER":
+            self.ports.queue.put(message.capsule, record.folder)
         for item in message.items:
             self.ports.inbox.put(
                 message.capsule,

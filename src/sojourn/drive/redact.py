@@ -57,44 +57,50 @@ async def redact_event(
         return RedactedBody(event=event, kind=found.header.kind, record=record.id, blobs=removed)
 
 
-def _find(hold: Hold, length: int, wanted: EventId) -> Event:
+def check_at_rest(hold: Hold) -> None:
+    """Guard: nothing is taken out of a turn that is not over. Raises: UsageError `turn_open`."""
     if hold.state.turn is not None:
-        raise _refused(
+        raise refused(
             "the agent's turn is open",
             "Let it come to rest with `sojourn resume`, then redact.",
             code="turn_open",
         )
+
+
+def _find(hold: Hold, length: int, wanted: EventId) -> Event:
+    check_at_rest(hold)
     found = next((e for _, e in _events(hold, length) if e.id == wanted), None)
     if found is None:
         raise NotFoundError("the log holds no such event", code="event_missing")
     kind = found.header.kind
     if kind in UNREDACTABLE:
-        raise _refused(
+        raise refused(
             f"an event of the kind {kind} cannot be redacted",
             "Chains and the order of calls are made of it, and it holds no text of anybody.",
         )
     if found.body is None:
-        raise _refused("the event's body is gone already", "There is nothing left to redact.")
+        raise refused("the event's body is gone already", "There is nothing left to redact.")
     if kind == "snapshot":
-        raise _refused(
-            "a snapshot of the workspace cannot be redacted yet",
-            "Later snapshots are told as changes of it. Change what the file's secret opens.",
+        raise refused(
+            "a snapshot cannot be redacted, since later ones are told as changes of it",
+            "`sojourn redact --path PATH` takes a file's contents out of every snapshot.",
         )
     in_force = hold.transcript.configured
     if in_force is not None and in_force[0] == wanted:
-        raise _refused(
+        raise refused(
             "this is the configuration in force",
             "Give the agent another model, prompt or tools first; then redact the old one.",
         )
     if kind == "environment_changed" and _last_of(hold, length, kind) == wanted:
-        raise _refused(
+        raise refused(
             "this is how the environment is now",
             "Take the text out of the file, run the agent once, then redact the old event.",
         )
     return found
 
 
-def _refused(message: str, hint: str, *, code: str = "redact_refused") -> UsageError:
+def refused(message: str, hint: str, *, code: str = "redact_refused") -> UsageError:
+    """The error for what cannot be redacted."""
     return UsageError(message, code=code, state="Nothing was changed.", hint=hint, exit_code=6)
 
 

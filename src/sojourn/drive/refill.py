@@ -1,24 +1,25 @@
 """Makes a workspace anew from the last snapshot of a log (docs/protocol.md#fork and #claim)."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from sojourn.core.restored import Lacking
 from sojourn.drive.observe import Observer
 from sojourn.drive.reading import blob_or_none, items_of
-from sojourn.drive.snapshots import carry_out, refuse_conflicts
+from sojourn.drive.snapshots import absent, carry_out, refuse_conflicts
 from sojourn.errors import FormatError, StorageError
 from sojourn.format import layout
-from sojourn.format.capsule_kinds import Redacted, Restored, Sealed, Snapshotted
+from sojourn.format.capsule_kinds import Restored, Sealed, Snapshotted
 from sojourn.format.event import Event
 from sojourn.format.failures import say
+from sojourn.format.gone import Gone
 from sojourn.format.snapshot import EMPTY, Snapshot
 from sojourn.format.snapshot_fold import Snapshots
 from sojourn.ids import BlobId, CallKey, EventId, Incarnation
 from sojourn.ports import Store
-from sojourn.ports_workspace import Plan, Progress, Stop, Workspace
+from sojourn.ports_workspace import Conflict, Plan, Progress, Stop, Workspace
 
 SHOWN: Final = 5
 """Names that a note lists; more are counted."""
@@ -29,24 +30,29 @@ class Remains:
     """What a log gives a workspace that is made anew.
 
     `listed` is the list of its last snapshot, the event `snapshot`, and empty while there is none.
-    `missing` are the calls whose effects such a workspace lacks. Contents in `redacted` are gone.
+    `missing` are the calls whose effects such a workspace lacks, `gone` contents that are not there
+    and why.
     """
 
     snapshot: EventId | None
     listed: Snapshot
     missing: tuple[CallKey, ...]
-    redacted: frozenset[BlobId]
+    gone: Mapping[BlobId, str]
 
     @property
     def wanted(self) -> Snapshot:
-        """The list without what was redacted."""
-        kept = (entry for entry in self.listed.entries if entry.sha256 not in self.redacted)
+        """The list without what is gone."""
+        kept = (entry for entry in self.listed.entries if entry.sha256 not in self.gone)
         return Snapshot(entries=tuple(kept))
 
     @property
-    def lost(self) -> tuple[str, ...]:
-        """Paths whose contents were redacted."""
-        return tuple(e.path for e in self.listed.entries if e.sha256 in self.redacted)
+    def lost(self) -> tuple[Conflict, ...]:
+        """Paths whose contents are gone, and why."""
+        return tuple(
+            Conflict(path=entry.path, reason=self.gone[entry.sha256])
+            for entry in self.listed.entries
+            if entry.sha256 is not None and entry.sha256 in self.gone
+        )
 
     def restored(self, why: Literal["claim", "fork"]) -> Restored:
         """The event that says so."""
@@ -60,7 +66,6 @@ class Remaining:
         self._store = store
         self._snapshots = Snapshots()
         self._lacking = Lacking()
-        self._redacted: set[BlobId] = set()
         self._restored: set[Incarnation] = set()
         self._slim = False
 
@@ -70,8 +75,6 @@ class Remaining:
         body = event.body
         if isinstance(body, Snapshotted):
             self._snapshots.add(event.id, body)
-        elif isinstance(body, Redacted):
-            self._redacted.update(BlobId(digest) for digest in body.blobs)
         elif isinstance(body, Restored) and body.why == "claim":
             self._restored.add(event.header.incarnation)
         elif isinstance(body, Sealed):
@@ -81,20 +84,19 @@ class Remaining:
         """Whether this tenure's claim has filled its workspace and said so."""
         return incarnation in self._restored
 
-    def last(self) -> Remains:
+    def last(self, gone: Gone) -> Remains:
         """What the last snapshot gives; nothing where a seal left its contents out for good.
+
+        `gone` is what the log says of that.
 
         Raises: FormatError when its list cannot be read.
         """
         current = self._snapshots.current
         listed = self._snapshots.list_at(current, lambda ref: blob_or_none(self._store, ref))
-        return self.nothing() if self._is_left_out(listed) else self._remains(current, listed)
-
-    def _is_left_out(self, listed: Snapshot) -> bool:
-        """Whether contents are absent, as they may be after a seal without the workspace."""
         named = (entry.sha256 for entry in listed.entries if entry.sha256 is not None)
-        absent = (blob for blob in named if not self._store.has_blob(blob))
-        return self._slim and any(blob not in self._redacted for blob in absent)
+        if self._slim and any(b not in gone and not self._store.has_blob(b) for b in named):
+            return self.nothing()
+        return self._remains(current, listed, absent(self._store, listed, gone))
 
     def missing(self, snapshot: EventId | None) -> tuple[CallKey, ...]:
         """The calls whose effects a workspace lacks that is as the snapshot says."""
@@ -102,14 +104,16 @@ class Remaining:
 
     def nothing(self) -> Remains:
         """What there is without any snapshot."""
-        return self._remains(None, EMPTY)
+        return self._remains(None, EMPTY, {})
 
-    def _remains(self, snapshot: EventId | None, listed: Snapshot) -> Remains:
+    def _remains(
+        self, snapshot: EventId | None, listed: Snapshot, gone: Mapping[BlobId, str]
+    ) -> Remains:
         return Remains(
             snapshot=snapshot,
             listed=listed,
             missing=self._lacking.at(snapshot),
-            redacted=frozenset(self._redacted),
+            gone=gone,
         )
 
 
@@ -165,14 +169,16 @@ async def fill(
     plan = workspace.plan(EMPTY, remains.wanted)
     refuse_conflicts(plan)
     await carry_out(workspace, plan, progress=progress, stop=stop)
-    _tell(observer, "lead out of the workspace", [one.path for one in plan.refused])
-    _tell(observer, "were redacted", remains.lost)
+    tell_left_out(observer, (*plan.refused, *remains.lost))
     return plan
 
 
-def _tell(observer: Observer, why: str, paths: Iterable[str]) -> None:
-    names = list(paths)
-    if not names:
-        return
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    observer.note(f"not put into the workspace, since they {why}: {', '.join(names[:SHOWN])}{more}")
+def tell_left_out(observer: Observer, left_out: Iterable[Conflict]) -> None:
+    """Say which paths were not put into the workspace, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for one in left_out:
+        by_reason.setdefault(one.reason, []).append(one.path)
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        shown = ", ".join(names[:SHOWN])
+        observer.note(f"not put into the workspace ({reason}): {shown}{more}")

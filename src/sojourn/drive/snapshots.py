@@ -1,7 +1,7 @@
 """Takes snapshots of a held capsule's workspace and puts them back (docs/protocol.md#snapshots)."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
@@ -12,10 +12,11 @@ from sojourn.errors import FormatError, NotFoundError, SojournError, UsageError
 from sojourn.format import layout, snapshot
 from sojourn.format.capsule_kinds import LeftOut, Restored, Snapshotted
 from sojourn.format.event import Event
+from sojourn.format.gone import REDACTED, Gone
 from sojourn.format.parts import BlobRef
 from sojourn.format.snapshot import Delta, Entry, Snapshot
 from sojourn.format.snapshot_fold import Snapshots
-from sojourn.ids import CallKey, EventId
+from sojourn.ids import BlobId, CallKey, EventId
 from sojourn.ports import Store
 from sojourn.ports_workspace import Conflict, Plan, Progress, Stop, Survey, Taken, Workspace
 
@@ -67,6 +68,8 @@ class Keeper:
     hold: Hold
     workspace: Workspace
     observer: Observer
+    _last: Snapshot | None = None
+    _last_result: BlobId | None = None
 
     async def take(
         self, *, progress: Progress | None = None, stop: Stop | None = None
@@ -80,26 +83,29 @@ class Keeper:
         survey = self.workspace.survey()
         if survey.same_as == known.result:
             return self._unchanged()
-        taken = await self._read(survey, progress, stop)
+        taken = self._without_redacted(await self._read(survey, progress, stop))
         parent, before = self._before()
         change = snapshot.delta(before, taken.listed)
         if self._lacks(change, taken):
             # The state folder knows more than this capsule holds: it is an older copy.
             self.workspace.forget()
-            taken = await self._read(self.workspace.survey(), progress, stop)
+            again = await self._read(self.workspace.survey(), progress, stop)
+            taken = self._without_redacted(again)
             change = snapshot.delta(before, taken.listed)
         taken, change = self._without_secrets(taken, before, change)
         if taken.result == known.result:
             self.workspace.remember()
             return self._unchanged(taken.left_out)
-        event = self._draft(taken, parent, change)
-        self.workspace.remember()
         entries = taken.listed.entries
+        size = _size(entries)
+        event = self._draft(taken, parent, change, size=size)
+        self.workspace.remember()
+        self._last, self._last_result = taken.listed, taken.result
         return TakenSnapshot(
             event=event,
             new=True,
             entries=len(entries),
-            size=_size(entries),
+            size=size,
             changed=len(change.changed),
             gone=len(change.gone),
             left_out=taken.left_out,
@@ -136,7 +142,10 @@ class Keeper:
         await self.take(stop=stop)
         await self.hold.commit()
         before_event, before = self._before()
-        plan = self.workspace.plan(before, wanted)
+        gone = absent(self.hold.store, wanted, self.hold.gone)
+        # What was redacted is nowhere but in the workspace: it is not ours to take away.
+        ours = _without(before, self.hold.gone.redacted)
+        plan = self.workspace.plan(ours, wanted, gone=gone)
         refuse_conflicts(plan)
         missing = missing_calls(events, event)
         if plan.changes:
@@ -164,7 +173,9 @@ class Keeper:
             await self.hold.commit()
         inline = survey.size <= INLINE_BYTES and survey.files <= INLINE_FILES
         return await _perform(
-            lambda halt: self.workspace.read(progress=progress, stop=halt),
+            lambda halt: self.workspace.read(
+                without=self.hold.gone.redacted, progress=progress, stop=halt
+            ),
             inline=inline,
             stop=stop,
         )
@@ -172,6 +183,8 @@ class Keeper:
     def _before(self) -> tuple[EventId | None, Snapshot]:
         """The current snapshot; an unreadable one is passed over, and the next stands alone."""
         known = self.hold.snapshots
+        if self._last is not None and self._last_result == known.result:
+            return known.current, self._last
         data = self.hold.projected(layout.SNAPSHOT)
         if data is not None and snapshot.digest(data) == known.result:
             return known.current, snapshot.load_known(data)
@@ -201,18 +214,20 @@ class Keeper:
             for entry in entries
             if mask.text(entry.path) != entry.path
         )
-        listed = Snapshot(entries=kept)
-        data = snapshot.encode(listed)
-        taken = Taken(
-            listed=listed,
-            data=data,
-            result=snapshot.digest(data),
-            left_out=hidden + taken.left_out,
-            fresh=taken.fresh,
-        )
-        return taken, snapshot.delta(before, listed)
+        taken = _only(taken, Snapshot(entries=kept), hidden)
+        return taken, snapshot.delta(before, taken.listed)
 
-    def _draft(self, taken: Taken, parent: EventId | None, change: Delta) -> EventId:
+    def _without_redacted(self, taken: Taken) -> Taken:
+        """Contents that were redacted are left out: nothing brings them back."""
+        redacted = self.hold.gone.redacted
+        hidden = tuple(
+            LeftOut(path=entry.path, reason=REDACTED)
+            for entry in taken.listed.entries
+            if entry.sha256 in redacted
+        )
+        return _only(taken, _without(taken.listed, redacted), hidden) if hidden else taken
+
+    def _draft(self, taken: Taken, parent: EventId | None, change: Delta, *, size: int) -> EventId:
         delta = snapshot.encode_delta(change)
         full = None
         if parent is not None and self.hold.snapshots.wants_full(len(delta), len(taken.data)):
@@ -222,7 +237,7 @@ class Keeper:
                 parent=parent,
                 result=taken.result,
                 entries=len(taken.listed.entries),
-                size=_size(taken.listed.entries),
+                size=size,
                 delta=delta,
                 full=full,
                 left_out=taken.left_out[:MOST_LEFT_OUT],
@@ -245,6 +260,33 @@ class Keeper:
             gone=0,
             left_out=left_out or (() if body is None else body.left_out),
         )
+
+
+def _without(listed: Snapshot, blobs: Collection[BlobId]) -> Snapshot:
+    """The list without entries of these contents."""
+    return Snapshot(entries=tuple(one for one in listed.entries if one.sha256 not in blobs))
+
+
+def _only(taken: Taken, listed: Snapshot, hidden: tuple[LeftOut, ...]) -> Taken:
+    """What was taken with this list, which lacks what is hidden."""
+    data = snapshot.encode(listed)
+    return Taken(
+        listed=listed,
+        data=data,
+        result=snapshot.digest(data),
+        left_out=hidden + taken.left_out,
+        fresh=taken.fresh,
+    )
+
+
+def absent(store: Store, listed: Snapshot, gone: Gone) -> dict[BlobId, str]:
+    """Contents of a list that are gone, as the log accounts for, and why."""
+    named = {entry.sha256 for entry in listed.entries if entry.sha256 is not None}
+    return {
+        blob: gone.why(blob)
+        for blob in named
+        if blob in gone.redacted or (blob in gone.lost and not store.has_blob(blob))
+    }
 
 
 def list_at(

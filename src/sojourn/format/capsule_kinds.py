@@ -15,14 +15,16 @@ from sojourn.ids import CallKey, CapsuleId, EventId, Incarnation, MachineId
 class Forked(Body, frozen=True, kw_only=True, gc=False):
     """The identity event of a capsule that goes its own way from another; first of its chain.
 
-    `parent` is the other's id, `heads` those of all chains at the point of parting. `nonce` (32
-    lower hex digits) makes two forks of one point different.
+    `parent` is the other's id, `heads` those of all chains at the point of parting, and `continues`
+    the one of them that the fork goes on from. `nonce` (32 lower hex digits) makes two forks of one
+    point different.
     """
 
     parent: CapsuleId
     name: str
     nonce: str
     heads: tuple[Head, ...]
+    continues: EventId | None = None
 
 
 class Claimed(Body, frozen=True, kw_only=True, gc=False):
@@ -30,13 +32,15 @@ class Claimed(Body, frozen=True, kw_only=True, gc=False):
 
     `adopt` after this machine lost its own record, `claim` of a capsule that another held.
     `forced` when nobody could tell whether the other still runs it. `heads` are those of all
-    chains, every side of an equivocated one too: what they name is thereby settled.
+    chains, every side of an equivocated one too: what they name is thereby settled. `continues` is
+    the one of them that the chain goes on from (docs/protocol.md#lineage).
     """
 
     capsule: CapsuleId
     how: Literal["adopt", "claim"]
     by: str
     heads: tuple[Head, ...]
+    continues: EventId | None = None
     forced: bool = False
     reason: Text = ""
 
@@ -112,9 +116,9 @@ class Sealed(Body, frozen=True, kw_only=True, gc=False):
 
 
 class Redacted(Body, frozen=True, kw_only=True, gc=False):
-    """The body of `event` was taken away for good, and these blobs with it."""
+    """The body of `event` and these blobs were taken away for good; null: the blobs alone."""
 
-    event: EventId
+    event: EventId | None = None
     by: str
     reason: Text
     blobs: tuple[Digest, ...] = ()

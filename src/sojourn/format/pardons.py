@@ -14,6 +14,7 @@ from sojourn.format.chains import PARDONING, ChainKey, Chains
 from sojourn.format.damage import Damage
 from sojourn.format.event import Event
 from sojourn.format.failures import Code
+from sojourn.format.gone import Gone
 from sojourn.ids import BlobId, EventId
 
 MAX_WAITING: Final = 1 << 16
@@ -87,12 +88,21 @@ class Waiting:
 class Pardons:
     """All that waits, and all that pardons, of one log."""
 
-    redacted: set[EventId] = field(default_factory=set[EventId])
-    redacted_blobs: set[BlobId] = field(default_factory=set[BlobId])
-    lost_blobs: set[BlobId] = field(default_factory=set[BlobId])
+    _redacted: set[EventId] = field(default_factory=set[EventId])
+    _redacted_blobs: set[BlobId] = field(default_factory=set[BlobId])
+    _lost_blobs: set[BlobId] = field(default_factory=set[BlobId])
     _gaps: set[Gap] = field(default_factory=set[Gap])
     _waiting: list[Waiting] = field(default_factory=list[Waiting])
     _gap: bool = False
+
+    @property
+    def gone(self) -> Gone:
+        """What all events so far name as redacted or lost."""
+        return Gone(
+            events=frozenset(self._redacted),
+            redacted=frozenset(self._redacted_blobs),
+            lost=frozenset(self._lost_blobs),
+        )
 
     @property
     def full(self) -> bool:
@@ -109,10 +119,10 @@ class Pardons:
             return
         match event.body:
             case Redacted(event=named, blobs=blobs):
-                _keep(self.redacted, (named,))
-                _keep(self.redacted_blobs, blobs)
+                _keep(self._redacted, () if named is None else (named,))
+                _keep(self._redacted_blobs, blobs)
             case Repaired() as body:
-                _keep(self.lost_blobs, body.lost)
+                _keep(self._lost_blobs, body.lost)
                 if (
                     body.machine is not None
                     and body.incarnation is not None
@@ -150,11 +160,11 @@ class Pardons:
                 event = one.event
                 return (
                     event is not None
-                    and event.id in self.redacted
+                    and event.id in self._redacted
                     and event.header.kind not in UNREDACTABLE
                 )
             case "blob_missing":
-                return self.gone(one.blob)
+                return one.blob in self._redacted_blobs or one.blob in self._lost_blobs
             case "chain_gap":
                 return one.gap is not None and self._named(*one.gap)
             case "head_unknown":
@@ -164,10 +174,6 @@ class Pardons:
                 )
             case _:
                 return False
-
-    def gone(self, blob: BlobId | None) -> bool:
-        """Whether a blob's absence is accounted for."""
-        return blob is not None and (blob in self.redacted_blobs or blob in self.lost_blobs)
 
     def _named(self, key: ChainKey, first: int, last: int) -> bool:
         """Whether `repaired` events name each of these places."""

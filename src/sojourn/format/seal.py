@@ -11,12 +11,16 @@ from sojourn.format import index, layout, snapshot
 from sojourn.format.capsule_kinds import Sealed
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, Finding, finding
+from sojourn.format.gone import Gone
 from sojourn.format.manifest import FileMark, Manifest, Seal
-from sojourn.format.parts import Digest
 from sojourn.ids import BlobId
 
 VERIFY_TEXT: Final = b"""\
 This is a sealed sojourn capsule: the whole state of an AI agent, in plain files.
+They have no folder in common, so unpack an archive FILE into a folder of its own:
+
+     mkdir capsule && tar -C capsule -xf FILE
+
 It can be checked without sojourn, in the folder that holds this file:
 
 1. Every file has the bytes that were sealed. (It does not tell of files that were added.)
@@ -65,9 +69,15 @@ def sealed(
         sums=BlobId("0" * 64),
         without_workspace=body.without_workspace,
     )
-    made = msgspec.structs.replace(live, files=listed, seal=seal)
+    return with_sums(msgspec.structs.replace(live, files=listed, seal=seal))
+
+
+def with_sums(made: Manifest) -> Manifest:
+    """The sealed manifest, its `sums` being those of the files that it names."""
+    if made.seal is None:
+        return made
     digest = BlobId(sha256(_text(_lines(made))).hexdigest())
-    return msgspec.structs.replace(made, seal=msgspec.structs.replace(seal, sums=digest))
+    return msgspec.structs.replace(made, seal=msgspec.structs.replace(made.seal, sums=digest))
 
 
 def unsealed(found: Manifest) -> Manifest:
@@ -167,8 +177,8 @@ def check_blob(seal: Seal, name: str, *, size: int | None, digest: str | None) -
     return None if code is None else finding(code, path)
 
 
-def check_workspace(seal: Seal, data: bytes | None) -> Iterator[Finding]:
-    """Contents of the workspace that `snapshot.json` names and the seal does not list."""
+def check_workspace(seal: Seal, data: bytes | None, *, gone: Gone) -> Iterator[Finding]:
+    """Contents of the workspace that `snapshot.json` names and the seal lacks against the rule."""
     if seal.without_workspace or data is None:
         return
     try:
@@ -184,22 +194,7 @@ def check_workspace(seal: Seal, data: bytes | None) -> Iterator[Finding]:
     for entry in entries:
         if entry.sha256 is None or seal.blobs.get(entry.sha256) == entry.size:
             continue
-        code: Code = "blob_size" if entry.sha256 in seal.blobs else "blob_missing"
-        yield finding(code, layout.SNAPSHOT, 1, entry.sha256)
-
-
-class _Changed(msgspec.Struct, frozen=True):
-    sha256: Digest | None = None
-
-
-class _Delta(msgspec.Struct, frozen=True):
-    changed: tuple[_Changed, ...]
-
-
-def contents(delta: bytes) -> tuple[BlobId, ...]:
-    """The contents that a snapshot's delta names; none for what is no delta."""
-    try:
-        found = msgspec.json.decode(delta, type=_Delta)
-    except msgspec.MsgspecError:
-        return ()
-    return tuple(entry.sha256 for entry in found.changed if entry.sha256 is not None)
+        if entry.sha256 in seal.blobs:
+            yield finding("blob_size", layout.SNAPSHOT, 1, entry.sha256)
+        elif entry.sha256 not in gone:
+            yield finding("blob_missing", layout.SNAPSHOT, 1, entry.sha256)

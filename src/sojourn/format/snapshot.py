@@ -87,6 +87,9 @@ def digest(data: bytes) -> BlobId:
     return BlobId(sha256(data).hexdigest())
 
 
+NO_CONTENT: Final = digest(b"")
+"""The digest of the content of an empty file."""
+
 NOTHING: Final = digest(encode(EMPTY))
 """The digest of the empty list."""
 

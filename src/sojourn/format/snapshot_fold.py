@@ -19,6 +19,13 @@ ReadBlob = Callable[[BlobRef], bytes | None]
 """The bytes of a blob, None when it is not there."""
 
 
+class Content(NamedTuple):
+    """The bytes of a file, or the target of a link, in a workspace."""
+
+    blob: BlobId
+    size: int
+
+
 class _Mark(NamedTuple):
     """One snapshot event; `weight` is the bytes of all deltas since the last whole list."""
 
@@ -86,6 +93,26 @@ class Snapshots:
         if chain and snapshot.digest(snapshot.encode(found)) != chain[0].body.result:
             raise _malformed("the list is not the one that its event names")
         return found
+
+
+def contents_of(body: Snapshotted, read: ReadBlob) -> tuple[Content, ...]:
+    """The contents that a snapshot's delta names, in its order.
+
+    Raises: FormatError as `Snapshots.list_at`.
+    """
+    changed = delta_of(body, read).changed
+    pairs = ((entry.sha256, entry.size) for entry in changed)
+    return tuple(
+        Content(name, size) for name, size in pairs if name is not None and size is not None
+    )
+
+
+def known_contents(body: Snapshotted, read: ReadBlob) -> tuple[Content, ...]:
+    """The same, and none where the delta cannot be read: then its own blob is what is wrong."""
+    try:
+        return contents_of(body, read)
+    except FormatError:
+        return ()
 
 
 def delta_of(body: Snapshotted, read: ReadBlob) -> Delta:

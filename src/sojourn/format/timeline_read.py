@@ -14,9 +14,10 @@ from sojourn.format.chains import PARDONING, ChainEnd, ChainKey, Chains
 from sojourn.format.damage import TEARABLE, Damage, Digest, Known, Torn
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, say, stops_running
+from sojourn.format.gone import Gone
 from sojourn.format.line import Bad, LineReader, ReadBlob, split
 from sojourn.format.pardons import BODILESS, PARDONABLE, Pardons, Waiting, waiting_for
-from sojourn.ids import BlobId, CapsuleId, Clock, Epoch, EventId
+from sojourn.ids import CapsuleId, Clock, Epoch, EventId
 
 Item: TypeAlias = Event | Damage
 
@@ -29,7 +30,7 @@ class Ending:
     line of each, 0 for the whole file. `length` is that of the log without a torn tail and without
     a last line that has no end, `digest` runs over it. `damages` are the first 1,000 of `damaged`,
     `sides` the heads of all sides of all chains, `epochs` the highest of each capsule. What other
-    lines account for is no damage; `redacted`, `redacted_blobs`, `lost_blobs` are what they name.
+    lines account for is no damage; `gone` is what they name.
     """
 
     rest: tuple[Item, ...]
@@ -49,9 +50,7 @@ class Ending:
     damages: tuple[Damage, ...]
     damaged: int
     run_allowed: bool
-    redacted: frozenset[EventId]
-    redacted_blobs: frozenset[BlobId]
-    lost_blobs: frozenset[BlobId]
+    gone: Gone
 
 
 @dataclass(slots=True)
@@ -151,9 +150,7 @@ class Reader:
             damages=tuple(sorted(self._damages, key=lambda damage: damage.line or 1 << 53)),
             damaged=self._damaged,
             run_allowed=self._run_allowed,
-            redacted=frozenset(self._pardons.redacted),
-            redacted_blobs=frozenset(self._pardons.redacted_blobs),
-            lost_blobs=frozenset(self._pardons.lost_blobs),
+            gone=self._pardons.gone,
         )
 
     def _give(self) -> tuple[list[int], list[Item]]:

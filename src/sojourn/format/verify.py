@@ -3,7 +3,7 @@
 The caller gives the bytes through `CapsuleFiles`; memory stays bounded however long the log is.
 """
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
@@ -12,9 +12,10 @@ from sojourn.format import blob, layout, manifest, seal
 from sojourn.format.capsule_kinds import Sealed, Snapshotted
 from sojourn.format.event import Event
 from sojourn.format.failures import Code, Finding, finding, say
+from sojourn.format.gone import NOTHING, Gone
 from sojourn.format.manifest import FileMark
 from sojourn.format.parts import BlobRef
-from sojourn.format.snapshot_fold import delta_of
+from sojourn.format.snapshot_fold import contents_of
 from sojourn.format.timeline_read import Damage, Item, Known, Reader
 from sojourn.ids import BlobId, EventId
 
@@ -46,6 +47,10 @@ class CapsuleFiles(Protocol):
         """The sha256 of a file's bytes, None when there is none."""
         ...
 
+    def digests(self, paths: Iterable[str]) -> Iterable[tuple[str, str | None]]:
+        """Each path with its `digest`, in any order."""
+        ...
+
 
 def verify(
     files: CapsuleFiles, *, known: Known | None = None, same_boot: bool = False
@@ -70,14 +75,15 @@ def verify(
         if manifest.access(found) == "read":
             yield finding("write_version_newer", layout.MANIFEST, 1, str(found.format.write))
     identities: list[EventId] = []
-    last = yield from _check_log(_Items(files), marks, identities, same_boot=same_boot)
+    items = _Items(files)
+    yield from _check_log(items, marks, identities, same_boot=same_boot)
     if found is not None:
         yield from manifest.check(found, identities=identities)
     if found is not None and found.seal is not None:
         length = files.size(layout.TIMELINE) or 0
-        yield from seal.check(found, found.seal, last=last, length=length)
+        yield from seal.check(found, found.seal, last=items.last, length=length)
         yield from _check_sealed_files(files, found, data)
-        yield from _check_sealed_blobs(files, found.seal)
+        yield from _check_sealed_blobs(files, found.seal, items.gone)
         return
     yield from _check_files(files, {} if found is None else found.files)
     yield from _check_blobs(files)
@@ -93,12 +99,12 @@ def _manifest_bytes(files: CapsuleFiles) -> bytes:
 
 def _check_log(
     items: "_Items", marks: list[Known], identities: list[EventId], *, same_boot: bool
-) -> Generator[Finding, None, Event | None]:
-    """What is wrong with the log; its last event that could be read, None without one."""
+) -> Iterator[Finding]:
+    """What is wrong with the log; `items` then knows its last event, and what is gone."""
     chunks = items.files.log()
     if chunks is None:
         yield finding("log_missing", layout.TIMELINE)
-        return None
+        return
     reader = Reader(known=marks, read_blob=items.read_blob)
     for chunk in chunks:
         yield from items.check(*reader.numbered(chunk))
@@ -108,13 +114,13 @@ def _check_log(
     last = len(ending.rest) - whole
     yield from items.check(ending.rest_lines[:last], ending.rest[:last])
     items.keep_lacking()
-    yield from items.give(ending.redacted_blobs | ending.lost_blobs)
+    items.gone = ending.gone
+    yield from items.give(ending.gone)
     if ending.torn is not None:
         yield finding("torn_tail", layout.TIMELINE, ending.torn.line, ending.torn.reason)
     for item in ending.rest[last:]:
         if isinstance(item, Damage):
             yield _in_log(item)
-    return items.last
 
 
 MAX_KEPT: Final = 1 << 16
@@ -138,6 +144,7 @@ class _Items:
         self.files = files
         self._reported: set[BlobId] = set()
         self.last: Event | None = None
+        self.gone = NOTHING
         self._kept: list[_Kept] = []
         self._lacking: dict[BlobId, int] = {}
 
@@ -156,9 +163,9 @@ class _Items:
             elif isinstance(item.body, Sealed) and item.body.without_workspace:
                 self._pardon_contents()
         if len(self._kept) >= MAX_KEPT:
-            yield from self.give(frozenset())
+            yield from self.give(NOTHING)
 
-    def give(self, gone: Collection[BlobId]) -> Iterator[Finding]:
+    def give(self, gone: Gone) -> Iterator[Finding]:
         """What was kept, in the order of the lines, but for blobs whose absence is pardoned."""
         kept, self._kept = self._kept, []
         for one in sorted(kept, key=lambda one: (one.line, one.later)):
@@ -178,7 +185,9 @@ class _Items:
         self._lacking.clear()
 
     def _check_blob(self, name: BlobId, wanted: int, line: int) -> None:
-        size = self.files.size(layout.blob_path(name))
+        self._check_size(name, self.files.size(layout.blob_path(name)), wanted, line)
+
+    def _check_size(self, name: BlobId, size: int | None, wanted: int, line: int) -> None:
         if size != wanted and name not in self._reported:
             self._reported.add(name)
             code: Code = "blob_missing" if size is None else "blob_size"
@@ -188,20 +197,21 @@ class _Items:
     def _check_contents(self, body: Snapshotted, line: int) -> None:
         """The blobs that a snapshot's delta names; a delta that is no blob was reported."""
         try:
-            changed = delta_of(body, self.read_blob).changed
+            contents = contents_of(body, self.read_blob)
         except FormatError as error:
             if error.code not in ("blob_missing", "blob_size", "blob_altered"):
                 found = finding(cast(Code, error.code), layout.TIMELINE, line, error.message)
                 self._kept.append(_Kept(line, True, found))
             return
-        for entry in changed:
-            if entry.sha256 is None or entry.size is None or entry.sha256 in self._reported:
+        for name, size in contents:
+            if name in self._reported:
                 continue
-            if self.files.size(layout.blob_path(entry.sha256)) is None:
-                self._reported.add(entry.sha256)
-                self._lacking[entry.sha256] = line
+            found_size = self.files.size(layout.blob_path(name))
+            if found_size is None:
+                self._reported.add(name)
+                self._lacking[name] = line
             else:
-                self._check_blob(entry.sha256, entry.size, line)
+                self._check_size(name, found_size, size, line)
 
     def read_blob(self, ref: BlobRef) -> bytes | None:
         return self.files.read(layout.blob_path(ref.sha256), ref.size)
@@ -237,14 +247,19 @@ def _change(path: str, mark: FileMark) -> Code:
 
 
 def _check_blobs(files: CapsuleFiles) -> Iterator[Finding]:
-    for name in sorted(files.blobs(), key=_bytes):
+    wrong: list[Finding] = []
+    named: list[str] = []
+    for name in files.blobs():
         path = f"{layout.BLOBS}/{name}"
-        if layout.is_temporary(path):
-            continue
-        if not layout.is_blob_name(name):
-            yield finding("blob_name", path)
-        elif files.digest(path) != name:
-            yield finding("blob_altered", path)
+        if layout.is_blob_name(name):
+            named.append(path)
+        elif not layout.is_temporary(path):
+            wrong.append(finding("blob_name", path))
+    start = len(layout.BLOBS) + 1
+    for path, digest in files.digests(named):
+        if digest != path[start:]:
+            wrong.append(finding("blob_altered", path))
+    yield from sorted(wrong, key=lambda one: _bytes(one.file))
 
 
 def _check_sealed_files(
@@ -259,15 +274,16 @@ def _check_sealed_files(
             yield wrong
 
 
-def _check_sealed_blobs(files: CapsuleFiles, under: manifest.Seal) -> Iterator[Finding]:
+def _check_sealed_blobs(files: CapsuleFiles, under: manifest.Seal, gone: Gone) -> Iterator[Finding]:
     there = {name for name in files.blobs() if not layout.is_temporary(name)}
-    for name in sorted({*under.blobs, *there}, key=_bytes):
-        path = f"{layout.BLOBS}/{name}"
-        wrong = seal.check_blob(under, name, size=files.size(path), digest=files.digest(path))
-        if wrong is not None:
-            yield wrong
+    names = {f"{layout.BLOBS}/{name}": name for name in {*under.blobs, *there}}
+    wrong: list[Finding] = []
+    for path, digest in files.digests(names):
+        found = seal.check_blob(under, names[path], size=files.size(path), digest=digest)
+        wrong += () if found is None else (found,)
+    yield from sorted(wrong, key=lambda one: _bytes(one.file))
     data = files.read(layout.SNAPSHOT, layout.MAX_SNAPSHOT)
-    yield from seal.check_workspace(under, data)
+    yield from seal.check_workspace(under, data, gone=gone)
 
 
 def _bytes(name: str) -> bytes:

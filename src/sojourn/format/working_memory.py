@@ -1,13 +1,13 @@
 """The agent's notes as the memory events make them (docs/format.md#memory)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from hashlib import sha256
 from typing import Final, Literal, TypeAlias
 
 from sojourn.format import layout
 from sojourn.format.event import Memory
+from sojourn.format.joining import join
 from sojourn.format.parts import BlobRef, Text
 from sojourn.ids import BlobId
 
@@ -16,16 +16,16 @@ ReadText: TypeAlias = Callable[[BlobRef], str]
 
 State: TypeAlias = Literal["equal", "stale", "hand_edit"]
 
-BLANK = " \t\n\r"
 EMPTY = BlobId(sha256(b"").hexdigest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One text of the notes and its digest."""
+    """One text of the notes and its digest; `old` is the text that it is an edit of."""
 
     text: Text = ""
     digest: BlobId = EMPTY
+    old: Text = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +33,14 @@ class Fold:
     """The notes after some events: more than one of `versions` when edits were concurrent.
 
     `hidden`: the text after was redacted, so an edit of a text that is not known was of that one.
-    `text` has all of them. `earlier` holds the digests of the texts before and of each edit, the
-    empty one too, in sets whose sizes fall: so adding some copies few, however many there were.
+    `text` has all of them. `earlier` holds the texts before and of each edit by their digests, the
+    empty one too, in parts whose sizes fall: so adding some copies few, however many there were.
     """
 
     text: Text = ""
     digest: BlobId = EMPTY
     versions: tuple[Version, ...] = (Version(),)
-    earlier: tuple[frozenset[BlobId], ...] = ()
+    earlier: tuple[Mapping[BlobId, Text], ...] = ()
     written: bool = False
     hidden: bool = False
 
@@ -60,13 +60,14 @@ def add(fold: Fold, event: Memory, *, read_text: ReadText) -> Fold:
     if versions is fold.versions:
         text, digest = fold.text, fold.digest
     elif len(versions) > 1:
-        texts = [_read(version.text, read_text) for version in versions]
-        text = reduce(join, texts)
+        text = _joined(versions, read_text)
         digest = digest_of(text)
-    passed = {fold.digest} if digest == new.digest else {fold.digest, new.digest}
-    earlier = (*fold.earlier, frozenset(passed))
+    passed: Mapping[BlobId, Text] = {fold.digest: fold.text}
+    if digest != new.digest:
+        passed = {**passed, new.digest: new.text}
+    earlier = (*fold.earlier, passed)
     while len(earlier) > 1 and len(earlier[-2]) <= len(earlier[-1]):
-        earlier = (*earlier[:-2], earlier[-2] | earlier[-1])
+        earlier = (*earlier[:-2], {**earlier[-2], **earlier[-1]})
     return Fold(text=text, digest=digest, versions=versions, earlier=earlier, written=True)
 
 
@@ -80,9 +81,12 @@ def _versions(fold: Fold, before: BlobId | None, new: Version) -> tuple[Version,
     if new.digest == fold.digest or (new.digest in known and before not in known):
         return fold.versions
     if before not in known:
-        return (*fold.versions, new)
-    kept = [new if version.digest == before else version for version in fold.versions]
-    return tuple({version.digest: version for version in kept}.values())
+        return (*fold.versions, replace(new, old=_text_of(fold, before)))
+    kept: dict[BlobId, Version] = {}
+    for version in fold.versions:
+        stays = replace(new, old=version.old) if version.digest == before else version
+        kept.setdefault(stays.digest, stays)
+    return tuple(kept.values())
 
 
 def hide(fold: Fold) -> Fold:
@@ -94,12 +98,18 @@ def _knows(fold: Fold, digest: BlobId | None) -> bool:
     return digest is None or any(digest in some for some in fold.earlier)
 
 
-def join(ours: str, theirs: str) -> str:
-    """Two edits of one text, both kept, under one heading."""
-    return (
-        "# Two versions of these notes\n\n## The version before\n\n"
-        f"{ours.strip(BLANK)}\n\n## The version of another edit\n\n{theirs.strip(BLANK)}\n"
-    )
+def _text_of(fold: Fold, digest: BlobId | None) -> Text:
+    """The earlier text with this digest, the empty one when it is not known."""
+    return next((some[digest] for some in fold.earlier if digest in some), "") if digest else ""
+
+
+def _joined(versions: Sequence[Version], read_text: ReadText) -> str:
+    """The first version, and each other one joined to what came out so far."""
+    text = _read(versions[0].text, read_text)
+    for version in versions[1:]:
+        old = _read(version.old, read_text)
+        text = join(old, text, _read(version.text, read_text))
+    return text
 
 
 def compare(fold: Fold, data: bytes) -> State:

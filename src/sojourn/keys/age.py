@@ -203,6 +203,7 @@ def _lines(file: str, code: str) -> list[str]:
 
 
 def _pyrage() -> _Pyrage:
+    # It comes without types: `_Pyrage` says what is used of it.
     import pyrage  # pyright: ignore[reportMissingTypeStubs]
 
     return cast(_Pyrage, cast(object, pyrage))

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from sojourn.core.view import Call, Notice, Prompt, Replied, Said
+from sojourn.core.notices import Notice
+from sojourn.core.view import Call, Prompt, Replied, Said
 from sojourn.errors import FormatError
 from sojourn.format.event import CallStatus, Failure, Issuer, Options, Stop, ToolSpec
 from sojourn.format.parts import (

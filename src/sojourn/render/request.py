@@ -7,7 +7,8 @@ from typing import Final, assert_never
 
 import msgspec
 
-from sojourn.core.view import Call, Notice, Prompt, Replied, Said
+from sojourn.core.notices import Notice
+from sojourn.core.view import Call, Prompt, Replied, Said
 from sojourn.format.event import Issuer
 from sojourn.format.parts import (
     BlobRef,

@@ -18,7 +18,15 @@ from sojourn.format.archive import Member
 from sojourn.ids import BlobId
 from sojourn.store import zstd
 from sojourn.store.disk import Disk, OsDisk
-from sojourn.store.durable import durable_write, open_temporary, reading, storage_error, write_whole
+from sojourn.store.durable import (
+    durable_write,
+    maker_of,
+    open_temporary,
+    reading,
+    storage_error,
+    write_whole,
+)
+from sojourn.store.system import process_start
 
 CHUNK: Final = 1 << 20
 
@@ -69,6 +77,17 @@ def write_archive(
     finally:
         with suppress(OSError):
             disk.unlink(temporary)
+
+
+def sweep_half_made(path: str) -> None:
+    """Remove what writers of this file left beside it that died. What cannot be removed is left."""
+    folder, name = os.path.split(os.path.abspath(path))
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            maker = maker_of(entry.name)
+            half = maker is not None and maker[0] == name and not process_start(maker[1])
+            if half and entry.is_file(follow_symlinks=False):
+                os.unlink(entry.path)
 
 
 def check_target(path: str, *, force: bool) -> None:
@@ -218,6 +237,10 @@ class ArchiveFiles:
     def digest(self, path: str) -> str | None:
         """The sha256 of a member's bytes, None when there is none."""
         return self._digests.get(path)
+
+    def digests(self, paths: Iterable[str]) -> Iterable[tuple[str, str | None]]:
+        """The same of many members."""
+        return [(path, self._digests.get(path)) for path in paths]
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The bytes of a member in pieces."""

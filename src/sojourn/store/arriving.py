@@ -7,7 +7,7 @@ removes these and no others (docs/moving.md#landing).
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -117,13 +117,9 @@ class FolderLanding:
                 self._disk.make_folder(f"{landing}/capsule/{name}".rstrip("/"))
             path = None if older is None else f"{older}/{layout.TIMELINE}"
             if path is not None and self._disk.stat_path(path) is not None:
-                handle = self._disk.open(path, "read")
-                try:
-                    log = self._log(landing)
-                    for data in chunks(self._disk, handle):
-                        self._add(log, data)
-                finally:
-                    self._disk.close(handle)
+                log = self._log(landing)
+                for data in self._bytes(path):
+                    self._add(log, data)
 
     def log_here(self, landing: str) -> tuple[int, str]:
         """How many bytes of the timeline are here, and their sha256. Raises: StorageError."""
@@ -254,6 +250,14 @@ class FolderLanding:
                 if kind == "folder"
             )
 
+    def tidy(self, seconds: float) -> None:
+        """See `ports_move.Landing`. Raises: StorageError."""
+        with durable_write(self._arriving):
+            for name, kind in self._disk.list(self._arriving):
+                if kind == "folder" and not self._disk.list(f"{self._arriving}/{name}"):
+                    self._disk.remove_folder(f"{self._arriving}/{name}")
+        self.cache.tidy(seconds)
+
     def _free(self, parent: str, name: str) -> str:
         path = f"{parent}/{name}"
         return path if self._is_free(path) else self._next(path)
@@ -278,15 +282,18 @@ class FolderLanding:
             there = self._disk.stat_path(path) is not None
             log = _Log(self._disk.open(path, "append" if there else "create"), 0)
             if there:
-                handle = self._disk.open(path, "read")
-                try:
-                    for data in chunks(self._disk, handle):
-                        log.digest.update(data)
-                        log.length += len(data)
-                finally:
-                    self._disk.close(handle)
+                for data in self._bytes(path):
+                    log.digest.update(data)
+                    log.length += len(data)
         self._logs[landing] = log
         return log
+
+    def _bytes(self, path: str) -> Iterator[bytes]:
+        handle = self._disk.open(path, "read")
+        try:
+            yield from chunks(self._disk, handle)
+        finally:
+            self._disk.close(handle)
 
     def _restart(self, landing: str, log: _Log) -> None:
         if log.length:

@@ -19,6 +19,7 @@ from sojourn.store.disk import Disk
 CHUNK: Final = 1 << 16
 """Bytes read at once: few enough to stay in the processor's cache while they are looked at."""
 
+_ZEROS: Final = bytes(4096)
 _TEMPORARY: Final = re.compile(r"\.sojourn-(?P<name>.+)\.(?P<pid>[0-9]+)\.[0-9]+\.tmp")
 _REASONS: Final[dict[int, tuple[str, str, str]]] = {
     errno.ENOSPC: ("disk_full", "the disk is full", "Make room, then try again."),
@@ -30,15 +31,15 @@ _REASONS: Final[dict[int, tuple[str, str, str]]] = {
         "Look at the disk's health.",
     ),
     errno.EROFS: ("read_only", "the file system is read-only", "Make it writable, then try again."),
-    errno.EACCES: ("not_allowed", "writing is not permitted", "Mend the permissions."),
-    errno.EPERM: ("not_allowed", "writing is not permitted", "Mend the permissions."),
+    errno.EACCES: ("not_allowed", "that is not permitted", "Mend the permissions."),
+    errno.EPERM: ("not_allowed", "that is not permitted", "Mend the permissions."),
 }
 
 
 def storage_error(failure: OSError, path: str, *, done: str = "written") -> StorageError:
     """The error for a file that could not be `done` (written, read), with the kernel's reason."""
     number = failure.errno or 0
-    name = errno.errorcode.get(number, "unknown error")
+    name = errno.errorcode.get(number, str(number))
     code, words, hint = _REASONS.get(
         number, ("storage_failed", os.strerror(number) if number else str(failure), "")
     )
@@ -46,7 +47,7 @@ def storage_error(failure: OSError, path: str, *, done: str = "written") -> Stor
         "The outcome of this write is unknown; what is on the disk counts when it is read again."
     )
     return StorageError(
-        f"{os.path.basename(path)} could not be {done}: {words} ({name}).",
+        f"{os.path.basename(path)} could not be {done}: {words}{f' ({name})' if number else ''}.",
         code=code,
         state=state if done == "written" else "Nothing was changed.",
         hint=hint,
@@ -94,6 +95,11 @@ def write_whole(disk: Disk, handle: int, data: bytes) -> None:
         if written == 0:
             raise OSError(errno.EIO, "nothing was written")
         done += written
+
+
+def is_hole(data: bytes) -> bool:
+    """Whether a piece need not be written: as long as a block at least, and all zeros."""
+    return len(data) >= len(_ZEROS) and data.startswith(_ZEROS) and not data.strip(b"\0")
 
 
 def write_whole_at(disk: Disk, handle: int, data: bytes, offset: int) -> None:

@@ -6,6 +6,7 @@ before anything is made of it (docs/moving.md#landing). Nothing is synced before
 
 import os
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -60,7 +61,11 @@ class Cache:
         Raises: StorageError.
         """
         if self._verified.get(digest) == size:
-            return size
+            # Whoever opened an earlier arrival may have taken it away since.
+            with reading(self._path(digest)):
+                if self._disk.stat_path(self._path(digest)) is not None:
+                    return size
+            del self._verified[digest]
         if size == 0 and digest == EMPTY:
             self.keep(b"")
             return 0
@@ -81,7 +86,7 @@ class Cache:
         What is here already is passed over. Raises: MigrationError `content_gap`,
         `content_altered`, `too_many_contents`; StorageError.
         """
-        if piece.digest in self._verified:
+        if self._verified.get(piece.digest) == piece.size == self.have(piece.digest, piece.size):
             return True
         self._files.make_folder(self._folder)
         part = self._open(piece.digest, make=True)
@@ -146,6 +151,15 @@ class Cache:
         with durable_write(self._path(digest)):
             if self._disk.stat_path(self._path(digest)) is not None:
                 self._disk.unlink(self._path(digest))
+
+    def tidy(self, seconds: float) -> None:
+        """Remove what came so long ago, by the file system's clock. Raises: StorageError."""
+        before = time.time_ns() - int(seconds * 1e9)
+        with durable_write(self._folder):
+            for name, _ in self._disk.list(self._folder):
+                found = self._disk.stat_path(f"{self._folder}/{name}")
+                if found is not None and found.changed < before:
+                    self._disk.unlink(f"{self._folder}/{name}")
 
     def room(self) -> int:
         """Bytes that may still come. Raises: StorageError."""

@@ -18,6 +18,9 @@ from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import Durable, read_whole, reading
 
 VERSION: Final = 1
+MOVING_VERSION: Final = 2
+"""Of a record that tells of moves: a program that knows none must not take it for a damaged one."""
+
 RECORD_LIMIT: Final = 1 << 20
 """Bytes of a record."""
 
@@ -129,14 +132,15 @@ class FileLedger:
 
 
 def _written(record: LedgerRecord, birth: str | None, host: str | None) -> bytes:
-    file = _File(v=VERSION, record=record, stamp=Stamp(birth=birth, host=host))
+    version = VERSION if record.travels is None else MOVING_VERSION
+    file = _File(v=version, record=record, stamp=Stamp(birth=birth, host=host))
     return encode(msgspec.structs.replace(file, sum=sha256(encode(file)).hexdigest())) + b"\n"
 
 
 def _parse(data: bytes, capsule: CapsuleId, path: str) -> _File:
     try:
         value = load(data, what=path, limit=RECORD_LIMIT)
-        if isinstance(value, dict) and value.get("v") not in (None, VERSION):
+        if isinstance(value, dict) and value.get("v") not in (None, VERSION, MOVING_VERSION):
             raise FormatError(
                 "the ledger's record was written by a newer version",
                 code="ledger_unsupported",

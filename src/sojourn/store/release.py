@@ -39,29 +39,51 @@ class FileRelease:
 
     def ask(self, capsule: CapsuleId, *, grace: float) -> None:
         """See `ports_move.Release`. Raises: StorageError."""
-        pid = os.getpid()
-        asked = _Asked(boot=self._boot, grace=grace, pid=pid, start=process_start(pid))
-        self._files.make_folder(self._folder)
-        self._files.replace(self._path(capsule), encode(asked) + b"\n")
+        self._sign(self._path(capsule), grace)
 
     def asked(self, capsule: CapsuleId) -> float | None:
         """See `ports_move.Release`. Raises: StorageError."""
-        path = self._path(capsule)
+        found = self._found(self._path(capsule))
+        return found.grace if found is not None and self._lives(found) else None
+
+    def withdraw(self, capsule: CapsuleId) -> None:
+        """See `ports_move.Release`. Raises: StorageError."""
+        self._remove(self._path(capsule))
+
+    def begin_reading(self, capsule: CapsuleId) -> None:
+        """See `ports_move.Release`. Raises: StorageError."""
+        self._sign(f"{self._path(capsule)}.reading", 0.0)
+
+    def end_reading(self, capsule: CapsuleId) -> None:
+        """See `ports_move.Release`. Raises: StorageError."""
+        self._remove(f"{self._path(capsule)}.reading")
+
+    def died_reading(self, capsule: CapsuleId) -> bool:
+        """See `ports_move.Release`. Raises: StorageError."""
+        found = self._found(f"{self._path(capsule)}.reading")
+        return found is not None and not self._lives(found)
+
+    def _sign(self, path: str, grace: float) -> None:
+        pid = os.getpid()
+        asked = _Asked(boot=self._boot, grace=grace, pid=pid, start=process_start(pid))
+        self._files.make_folder(self._folder)
+        self._files.sweep(self._folder, os.path.basename(path))
+        self._files.replace(path, encode(asked) + b"\n")
+
+    def _found(self, path: str) -> _Asked | None:
         with reading(path):
             if self._disk.stat_path(path) is None:
                 return None
             data = read_whole(self._disk, path, limit=LIMIT)
         try:
-            found = None if data is None else msgspec.convert(load(data, what=path), _Asked)
+            return None if data is None else msgspec.convert(load(data, what=path), _Asked)
         except (FormatError, msgspec.ValidationError):
             return None
-        if found is None or found.boot != self._boot or process_start(found.pid) != found.start:
-            return None
-        return found.grace
 
-    def withdraw(self, capsule: CapsuleId) -> None:
-        """See `ports_move.Release`. Raises: StorageError."""
-        path = self._path(capsule)
+    def _lives(self, found: _Asked) -> bool:
+        return found.boot == self._boot and process_start(found.pid) == found.start
+
+    def _remove(self, path: str) -> None:
         with durable_write(path):
             if self._disk.stat_path(path) is not None:
                 self._disk.unlink(path)

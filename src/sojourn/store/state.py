@@ -6,6 +6,7 @@ Pure functions of the environment; nothing is made or looked at (docs/protocol.m
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 from sojourn.ids import CapsuleId
 
@@ -86,9 +87,13 @@ class StateFolder:
         """The file of the queue."""
         return f"{self.root}/queue.sqlite3"
 
-    def working_index(self, capsule: CapsuleId) -> str:
-        """The file of a capsule's passages, made again when it is lost."""
-        return f"{self.root}/recall/{capsule}.sqlite3"
+    def working_index(self, capsule: CapsuleId, folder: str) -> str:
+        """The file of a capsule's passages, made again when it is lost.
+
+        A capsule whose id cannot be read has one by its folder.
+        """
+        name = capsule or f"at-{sha256(os.fsencode(folder)).hexdigest()[:32]}"
+        return f"{self.root}/recall/{name}.sqlite3"
 
     def stats(self, capsule: CapsuleId) -> str:
         """What earlier readings of a capsule's workspace found; losing it loses nothing."""

@@ -5,12 +5,15 @@ It can be deleted at any time. A damaged file, or one of another layout, is repl
 """
 
 import fcntl
+import itertools
 import os
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from typing import Final, cast
+from contextlib import contextmanager, suppress
+from threading import get_ident
+from typing import Any, Final, cast
 
 from sojourn.core.passages import Passage
 from sojourn.core.recall import Having
@@ -22,6 +25,9 @@ LAYOUT: Final = 1
 """Changes with the tables; a file of another layout is made again."""
 
 BUSY_SECONDS: Final = 20.0
+
+LISTED: Final = 100
+"""So many times more passages than are asked about are listed rather than looked up."""
 
 _TABLES: Final = """
 CREATE TABLE passages (
@@ -46,10 +52,15 @@ _SIDES: Final = ("", "-wal", "-shm", "-journal")
 
 
 class SqliteWorkingIndex:
-    """The `WorkingIndex` port in one file; each call opens it, so any thread may call."""
+    """The `WorkingIndex` port in one file; any thread may call.
+
+    Each call opens the file, but for those of the thread that has it `alone`.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._thread: int | None = None
+        self._db: sqlite3.Connection | None = None
 
     def mark(self) -> str:
         """What the last update said it fits, empty when nothing is known."""
@@ -59,12 +70,9 @@ class SqliteWorkingIndex:
 
     def kept(self) -> tuple[Kept, ...]:
         """Every passage, ascending by number."""
-        query = "SELECT id, space, place, part, digest FROM passages ORDER BY id"
+        query = "SELECT id, space, place, part, digest, number FROM passages ORDER BY id"
         with self._open() as db:
-            return tuple(
-                Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4])
-                for row in db.execute(query)
-            )
+            return tuple(_kept(row) for row in db.execute(query))
 
     def update(self, *, gone: Sequence[int], new: Sequence[Passage], mark: str) -> None:
         """Take passages out and others in, all or none."""
@@ -103,41 +111,44 @@ class SqliteWorkingIndex:
         """Passages with any of the words, the best first (BM25)."""
         if not words:
             return []
+        asked = " OR ".join(map(_quoted, words))
         limits, values = _of_kinds(kinds)
+        # Looking every passage up only to learn its number would take twice as long.
+        joined = " JOIN passages ON passages.id = words.rowid" if kinds else ""
         query = (
-            "SELECT words.rowid FROM words JOIN passages ON passages.id = words.rowid"
+            f"SELECT words.rowid FROM words{joined}"
             f" WHERE words MATCH ?{limits} ORDER BY bm25(words), words.rowid LIMIT ?"
         )
-        asked = " OR ".join(map(_quoted, words))
         with self._open() as db:
             return [int(row[0]) for row in db.execute(query, (asked, *values, most))]
 
     def having(self, words: Sequence[str], ids: Sequence[int]) -> tuple[int, dict[str, Having]]:
         """How many passages there are; and of each word how many have it, and which of these."""
         found: dict[str, Having] = {}
+        wanted = frozenset(ids)
         counted = "SELECT count(*) FROM words WHERE words MATCH ?"
-        among = (
-            "SELECT rowid FROM words WHERE words MATCH ?"
-            f" AND rowid IN ({', '.join(str(int(number)) for number in ids)})"
-        )
+        every = "SELECT rowid FROM words WHERE words MATCH ?"
+        among = f"{every} AND rowid IN ({', '.join(str(int(number)) for number in ids)})"
         with self._open() as db:
             (total,) = db.execute("SELECT count(*) FROM passages").fetchone()
             for word in words:
                 asked = (_quoted(word),)
                 (count,) = db.execute(counted, asked).fetchone()
-                rows = db.execute(among, asked).fetchall() if ids else []
-                found[word] = Having(int(count), frozenset(int(row[0]) for row in rows))
+                # A number takes as long to be looked up as some hundred do to be listed.
+                query = every if count < LISTED * len(wanted) else among
+                rows = db.execute(query, asked).fetchall() if ids else []
+                found[word] = Having(int(count), wanted.intersection(int(row[0]) for row in rows))
         return int(total), found
 
     def with_vectors(self) -> Iterator[tuple[Kept, bytes]]:
         """Passages and their vectors, the newest first."""
         query = (
-            "SELECT id, space, place, part, digest, vector FROM passages"
+            "SELECT id, space, place, part, digest, number, vector FROM passages"
             " WHERE vector IS NOT NULL ORDER BY id DESC"
         )
         with self._open() as db:
             for row in db.execute(query):
-                yield Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4]), row[5]
+                yield _kept(row), row[6]
 
     def passages(self, ids: Sequence[int]) -> dict[int, Passage]:
         """The passages of these numbers."""
@@ -151,11 +162,14 @@ class SqliteWorkingIndex:
         return found
 
     def forget(self) -> None:
-        """Take it off the disk: nothing of what was redacted stays in a free page."""
+        """Take it off the disk: nothing of what was redacted stays in a free page.
+
+        A folder that lies in its place is not ours and is set aside.
+        """
+        self._close()
         try:
             for side in _SIDES:
-                with suppress(FileNotFoundError):
-                    os.unlink(self._path + side)
+                _take_away(self._path + side)
         except OSError as error:
             raise StorageError(
                 f"the working index cannot be removed: {error.strerror}",
@@ -166,13 +180,23 @@ class SqliteWorkingIndex:
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Others who ask for the same wait meanwhile, so that nobody replaces a file in use."""
-        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-        handle = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Others who ask for the same wait meanwhile, so that nobody replaces a file in use.
+
+        Calls of this thread share one connection until then. Raises: StorageError.
+        """
+        try:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            handle = os.open(self._path + ".lock", flags, 0o600)
+        except OSError as error:
+            raise _unusable(str(error)) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
+            self._thread = get_ident()
             yield
         finally:
+            self._close()
+            self._thread = None
             os.close(handle)
 
     @contextmanager
@@ -181,21 +205,33 @@ class SqliteWorkingIndex:
 
         Damage that shows later ends the call; the next one starts with an empty file.
         """
+        shared = self._thread == get_ident()
+        db: sqlite3.Connection | None = None
         try:
-            with closing(self._connect()) as db:
-                yield db
-        except sqlite3.DatabaseError as error:
-            if _is_damage(error):
+            db = (self._db if shared else None) or self._connect()
+            self._db = db if shared else self._db
+            yield db
+        except BaseException as error:
+            # What a failed call began must not go on in the next one.
+            self._close()
+            if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
                 self.forget()
-            raise StorageError(
-                f"the working index cannot be used: {error}",
-                code="index_unusable",
-                state="The capsule was not touched.",
-                hint="Search again: a damaged index is made anew.",
-            ) from error
+            if isinstance(error, (sqlite3.DatabaseError, OSError)):
+                raise _unusable(str(error)) from error
+            raise
+        finally:
+            if db is not None and not shared:
+                db.close()
+
+    def _close(self) -> None:
+        if self._db is not None and self._thread == get_ident():
+            self._db.close()
+            self._db = None
 
     def _connect(self) -> sqlite3.Connection:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        if any(os.path.lexists(path) and not _is_file(path) for path in self._files()):
+            self.forget()
         try:
             return _ready(self._path)
         except sqlite3.DatabaseError as error:
@@ -203,6 +239,36 @@ class SqliteWorkingIndex:
                 raise
         self.forget()
         return _ready(self._path)
+
+    def _files(self) -> Iterator[str]:
+        return (self._path + side for side in _SIDES)
+
+
+def _is_file(path: str) -> bool:
+    return stat.S_ISREG(os.lstat(path).st_mode)
+
+
+def _take_away(path: str) -> None:
+    """Remove a file or link; a folder gets another name."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError:
+        # Linux says that it is a folder, others that it is not permitted.
+        if not os.path.isdir(path):
+            raise
+        taken = (f"{path}.aside-{number}" for number in itertools.count(1))
+        os.rename(path, next(name for name in taken if not os.path.lexists(name)))
+
+
+def _unusable(why: str) -> StorageError:
+    return StorageError(
+        f"the working index cannot be used: {why}",
+        code="index_unusable",
+        state="The capsule was not touched.",
+        hint="Search again: a damaged index is made anew.",
+    )
 
 
 def _ready(path: str) -> sqlite3.Connection:
@@ -214,19 +280,29 @@ def _ready(path: str) -> sqlite3.Connection:
         # Losing the last update in a power cut loses nothing: it is made again from the log.
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("BEGIN IMMEDIATE")
-        (layout,) = db.execute("PRAGMA user_version").fetchone()
-        if layout == 0:
-            for statement in _TABLES.split(";\n"):
-                db.execute(statement)
-            db.execute(f"PRAGMA user_version = {LAYOUT}")
-        elif layout != LAYOUT:
-            raise _OtherLayout
-        db.execute("COMMIT")
+        if _layout(db) != LAYOUT:
+            _make_tables(db)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _layout(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _make_tables(db: sqlite3.Connection) -> None:
+    """Fill a new file, unless another process was quicker."""
+    db.execute("BEGIN IMMEDIATE")
+    layout = _layout(db)
+    if layout not in (0, LAYOUT):
+        raise _OtherLayout
+    if layout == 0:
+        for statement in _TABLES.split(";\n"):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {LAYOUT}")
+    db.execute("COMMIT")
 
 
 def _make(path: str) -> None:
@@ -293,6 +369,10 @@ def _put_in(db: sqlite3.Connection, passage: Passage) -> None:
     if made.rowcount == 1:
         row = (made.lastrowid, passage.text)
         db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", row)
+
+
+def _kept(row: Sequence[Any]) -> Kept:
+    return Kept(id=row[0], key=(row[1], row[2], row[3]), digest=row[4], number=row[5])
 
 
 def _passage(row: Iterable[object]) -> Passage:

@@ -3,29 +3,33 @@
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from operator import itemgetter
 
 from sojourn.errors import NotFoundError
 from sojourn.format import snapshot
 from sojourn.format.capsule_kinds import LeftOut
 from sojourn.format.snapshot import Entry, Snapshot
 from sojourn.ids import BlobId
-from sojourn.ports_workspace import Plan, Progress, Stop, Survey, Taken
+from sojourn.ports_workspace import NOTHING, Plan, Progress, Stop, Survey, Taken
 from sojourn.store import workspace_known as known
 from sojourn.store.blob_batch import BlobBatch
 from sojourn.store.disk import Disk, OsDisk
 from sojourn.store.durable import reading
 from sojourn.store.workspace_folders import Reach
-from sojourn.store.workspace_known import Known, Row
+from sojourn.store.workspace_known import (
+    EMPTY_FOLDER,
+    Known,
+    Row,
+    Rows,
+    with_rows,
+    without_rows,
+)
 from sojourn.store.workspace_plan import Planner
 from sojourn.store.workspace_put_back import PutBack
 from sojourn.store.workspace_read import Contents
 from sojourn.store.workspace_walk import Walk, Walker
-
-FOLDER: Final = known.NEVER
-"""Stands in the place of the times of an empty folder, which do not matter."""
 
 
 @dataclass(slots=True)
@@ -44,6 +48,8 @@ class FolderWorkspace:
     _known: Known | None = None
     _walk: Walk | None = None
     _next: Known | None = None
+    _entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
+    _read: dict[str, Entry] = field(default_factory=dict[str, Entry])
 
     def survey(self) -> Survey:
         """Walk once; nothing is read but names, times and ignore rules.
@@ -53,7 +59,8 @@ class FolderWorkspace:
         rows = self._load().rows
         with reading(self.path):
             walk = self._walk = Walker(rows).walk(self.path)
-        same = not walk.unread and not walk.empty and len(walk.same) == len(rows)
+        found = sum(map(len, walk.same.values()))
+        same = not walk.unread and not walk.empty and found == self._load().count()
         files = [one for one in walk.unread if stat.S_ISREG(one.found.st_mode)]
         return Survey(
             files=len(walk.unread),
@@ -61,14 +68,21 @@ class FolderWorkspace:
             same_as=(self._load().result or None) if same else None,
         )
 
-    def read(self, *, progress: Progress | None = None, stop: Stop | None = None) -> Taken:
+    def read(
+        self,
+        *,
+        without: Collection[BlobId] = (),
+        progress: Progress | None = None,
+        stop: Stop | None = None,
+    ) -> Taken:
         """Read what the last survey found changed; contents are durable blobs on return.
 
+        Those of `without` are named in the list and never written.
         Raises: StorageError; StoppedError when `stop` said so, nothing kept.
         """
         before = self._load()
         walk = self._walk or Walk()
-        batch = BlobBatch(self.capsule, self.disk)
+        batch = BlobBatch(self.capsule, self.disk, without=without)
         try:
             with reading(self.path), Reach(self.path) as reach:
                 contents = Contents(reach, batch, progress=progress, stop=stop, now=self.now)
@@ -78,29 +92,34 @@ class FolderWorkspace:
         except BaseException:
             batch.drop()
             raise
-        rows = {path: before.rows[path] for path in walk.same} | contents.rows
-        rows |= {path: _folder_row(found) for path, found in walk.empty}
-        return self._taken(rows, walk.left_out + contents.left_out, fresh)
+        new = contents.rows | dict.fromkeys(walk.empty, EMPTY_FOLDER)
+        rows = with_rows(_still(before.rows, walk.same), new)
+        return self._taken(rows, new, walk.left_out + contents.left_out, fresh)
 
     def remember(self) -> None:
         """Keep what the last reading found, so that the next one reads less."""
         if self._next is not None:
             self._known, self._next = self._next, None
+            self._entries, self._read = self._read, {}
             known.save(self.stats, self._known)
 
     def forget(self) -> None:
         """Know nothing of earlier readings: the next one reads every file."""
         before = self._load()
         self._known = Known(device=before.device, inode=before.inode, result=BlobId(""), rows={})
+        self._entries = {}
 
-    def plan(self, before: Snapshot, wanted: Snapshot) -> Plan:
+    def plan(
+        self, before: Snapshot, wanted: Snapshot, *, gone: Mapping[BlobId, str] = NOTHING
+    ) -> Plan:
         """What it takes to make the folder `wanted`, where `before` is what is ours in it.
 
+        What would have to be made of a content in `gone` is refused with the reason given there.
         Raises: FormatError when a link's target cannot be read from its blob; StorageError.
         """
         with reading(self.path), Reach(self.path) as reach:
             rows = self._load().rows
-            return Planner(reach, rows, self.capsule, self.disk).plan(before, wanted)
+            return Planner(reach, rows, self.capsule, self.disk, gone=gone).plan(before, wanted)
 
     def put_back(
         self, plan: Plan, *, progress: Progress | None = None, stop: Stop | None = None
@@ -112,16 +131,16 @@ class FolderWorkspace:
         """
         with Reach(self.path) as reach:
             work = PutBack(reach, self.capsule, self.disk, progress=progress, stop=stop)
-            made = work.carry_out(plan, self.path, now=self.now)
+            made = work.carry_out(plan, self.path, now=self.now, rows=bool(self.stats))
         before = self._load()
-        gone = {entry.path for entry in plan.remove}
-        rows = {path: row for path, row in before.rows.items() if path not in gone} | made
+        rows = without_rows(before.rows, (entry.path for entry in plan.remove))
         self._known = Known(
             device=before.device,
             inode=before.inode,
             result=BlobId(""),
-            rows=known.ordered(rows),
+            rows=with_rows(rows, made),
         )
+        self._entries = {}
         known.save(self.stats, self._known)
 
     def _load(self) -> Known:
@@ -141,14 +160,14 @@ class FolderWorkspace:
         return self._known
 
     def _taken(
-        self, rows: dict[str, Row], left_out: list[LeftOut], fresh: frozenset[BlobId]
+        self, rows: Rows, new: Mapping[str, Row], left_out: list[LeftOut], fresh: frozenset[BlobId]
     ) -> Taken:
         before = self._load()
-        ordered = known.ordered(rows)
-        listed = Snapshot(entries=tuple(entry_of(path, row) for path, row in ordered.items()))
+        made = self._read = self._listed(rows, new)
+        listed = Snapshot(entries=tuple(made.values()))
         data = snapshot.encode(listed)
         result = snapshot.digest(data)
-        self._next = Known(device=before.device, inode=before.inode, result=result, rows=ordered)
+        self._next = Known(device=before.device, inode=before.inode, result=result, rows=rows)
         return Taken(
             listed=listed,
             data=data,
@@ -156,6 +175,20 @@ class FolderWorkspace:
             left_out=tuple(sorted(left_out, key=lambda one: one.path.encode())),
             fresh=fresh,
         )
+
+    def _listed(self, rows: Rows, new: Mapping[str, Row]) -> dict[str, Entry]:
+        """The entries of rows in the order of their paths; of the last reading what is not new."""
+        entries = self._entries
+        if len(entries) == sum(map(len, rows.values())) and entries.keys() >= new.keys():
+            return entries | {path: entry_of(path, row) for path, row in new.items()}
+        every = {
+            folder + name: row for folder, names in rows.items() for name, row in names.items()
+        }
+        # The order of text by its characters is that of its UTF-8 by its bytes.
+        return {
+            path: (None if path in new else entries.get(path)) or entry_of(path, row)
+            for path, row in sorted(every.items(), key=itemgetter(0))
+        }
 
 
 def entry_of(path: str, row: Row) -> Entry:
@@ -169,5 +202,10 @@ def entry_of(path: str, row: Row) -> Entry:
     return Entry(path=path, sha256=BlobId(row.sha256), size=row.size, type=kind)
 
 
-def _folder_row(found: os.stat_result) -> Row:
-    return Row(found.st_mode, 0, FOLDER, FOLDER, 0, "")
+def _still(rows: Rows, same: Mapping[str, list[str]]) -> Rows:
+    """The rows of the names that are the same; whole folders are taken as they are."""
+    still: Rows = {}
+    for folder, names in same.items():
+        known = rows[folder]
+        still[folder] = known if len(names) == len(known) else {name: known[name] for name in names}
+    return still

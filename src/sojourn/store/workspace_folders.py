@@ -24,8 +24,8 @@ class Reach:
     A handle is good until the next call.
     """
 
-    def __init__(self, root: str) -> None:
-        self._chain: list[tuple[str, int]] = [("", open_folder(root))]
+    def __init__(self, root: str, *, inside: int | None = None) -> None:
+        self._chain: list[tuple[str, int]] = [("", open_folder(root, inside=inside))]
 
     def __enter__(self) -> Self:
         return self

@@ -6,16 +6,18 @@ last change that a further change must have shown in it.
 """
 
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import Final
+from operator import attrgetter
+from typing import Final, cast
 
 import msgspec
 
 from sojourn.ids import BlobId
 
-MAGIC: Final = b"sojourn.stat/1\n"
+MAGIC: Final = b"sojourn.stat/2\n"
 TICK: Final = 20_000_000
 """Nanoseconds that a file system's clock may lag behind the machine's."""
 
@@ -30,50 +32,90 @@ NEVER: Final = -1
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One path: what it was when it was read, and the sha256 of its content.
 
-    Times are in nanoseconds; an empty folder has the digest "".
+    The key is of `STAT`; an empty folder has the digest "".
     """
 
-    mode: int
-    size: int
-    modified: int
-    changed: int
-    inode: int
+    key: tuple[int, int, int, int, int]
     sha256: str
+
+    @property
+    def mode(self) -> int:
+        """Type and permissions, as the kernel has them."""
+        return self.key[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the content."""
+        return self.key[1]
+
+
+STAT: Final = cast(
+    "Callable[[os.stat_result], tuple[int, int, int, int, int]]",
+    attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino"),
+)
+"""What a row keeps of a path's state: one comparison says whether it is as it was."""
+
+Rows = dict[str, dict[str, Row]]
+"""Rows by folder and name; a folder is the beginning of its paths: "" or it ends in `/`."""
+
+EMPTY_FOLDER: Final = Row((stat.S_IFDIR | 0o755, 0, NEVER, NEVER, 0), "")
+"""The times and modes of an empty folder do not matter."""
 
 
 class Known(msgspec.Struct, array_like=True):
-    """All paths of one reading, sorted; `result` is the digest of the list that they make."""
+    """All paths of one reading; `result` is the digest of the list that they make."""
 
     device: int
     inode: int
     result: BlobId
-    rows: dict[str, Row]
+    rows: Rows
+
+    def count(self) -> int:
+        """How many paths there are."""
+        return sum(map(len, self.rows.values()))
+
+
+def row_at(rows: Rows, path: str) -> Row | None:
+    """The row of a path."""
+    folder, slash, name = path.rpartition("/")
+    return rows.get(folder + slash, {}).get(name)
+
+
+def with_rows(rows: Rows, new: Mapping[str, Row]) -> Rows:
+    """Rows and others by their paths, which replace those of the same path."""
+    made = dict(rows)
+    copied: set[str] = set()
+    for path, row in new.items():
+        folder, slash, name = path.rpartition("/")
+        folder += slash
+        if folder not in copied:
+            copied.add(folder)
+            made[folder] = dict(made.get(folder, {}))
+        made[folder][name] = row
+    return made
+
+
+def without_rows(rows: Rows, gone: Iterable[str]) -> Rows:
+    """Rows but for those of some paths."""
+    left = {folder: dict(names) for folder, names in rows.items()}
+    for path in gone:
+        folder, slash, name = path.rpartition("/")
+        left.get(folder + slash, {}).pop(name, None)
+    return left
 
 
 def key_of(found: os.stat_result, digest: str, *, now: int) -> Row:
     """The row of a file whose state was `found` at `now`, before its content was read."""
     whole = found.st_mtime_ns % SECOND == 0 and found.st_ctime_ns % SECOND == 0
     slack = COARSE if whole else TICK
-    trusted = max(found.st_mtime_ns, found.st_ctime_ns) + slack <= now
-    return Row(
-        found.st_mode,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns if trusted else NEVER,
-        found.st_ino,
-        digest,
-    )
+    mode, size, modified, changed, inode = STAT(found)
+    trusted = max(modified, changed) + slack <= now
+    return Row((mode, size, modified, changed if trusted else NEVER, inode), digest)
 
 
 def holds(row: Row, found: os.stat_result) -> bool:
     """Whether a path is certain to be as it was read."""
-    return (
-        row.changed == found.st_ctime_ns
-        and row.modified == found.st_mtime_ns
-        and row.size == found.st_size
-        and row.inode == found.st_ino
-        and row.mode == found.st_mode
-    )
+    return row.key == STAT(found)
 
 
 def load(path: str, device: int, inode: int) -> Known:
@@ -108,8 +150,3 @@ def save(path: str, known: Known) -> None:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(MAGIC + sha256(body).digest() + body)
         os.rename(temporary, path)
-
-
-def ordered(rows: Mapping[str, Row]) -> dict[str, Row]:
-    """The rows in the order of their paths' bytes."""
-    return dict(sorted(rows.items(), key=lambda item: item[0].encode()))

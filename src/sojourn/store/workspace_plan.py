@@ -15,11 +15,11 @@ from sojourn.format import layout
 from sojourn.format.blob import check
 from sojourn.format.snapshot import Entry, Snapshot, folders
 from sojourn.ids import BlobId
-from sojourn.ports_workspace import Conflict, Plan
+from sojourn.ports_workspace import NOTHING, Conflict, Plan
 from sojourn.store.disk import Disk
 from sojourn.store.durable import read_whole
 from sojourn.store.workspace_folders import FILE_FLAGS, Reach
-from sojourn.store.workspace_known import Row, holds
+from sojourn.store.workspace_known import Rows, holds, row_at
 from sojourn.store.workspace_rules import OWN
 from sojourn.store.workspace_walk import escaped
 
@@ -33,19 +33,36 @@ CHUNK: Final = 1 << 20
 
 FOREIGN: Final = "something that no snapshot holds lies there"
 MODIFIED: Final = "it changed since the snapshot before"
+UNKNOWN: Final = b"/\0"
+"""Stands for a target that is gone: no other link may lead through it."""
+
 OUTSIDE: Final = "its target leads out of the workspace"
+CIRCLE: Final = f"its target goes round in a circle, or through more than {MOST_LINKS} links"
 FULL: Final = "a folder lies there that holds something else"
 
 
 class Planner:
-    """Plans for one open workspace; `rows` say how ours were when they were last read."""
+    """Plans for one open workspace; `rows` say how ours were when they were last read.
 
-    def __init__(self, reach: Reach, rows: Mapping[str, Row], capsule: str, disk: Disk) -> None:
+    `gone` says of contents that are not there why they are not.
+    """
+
+    def __init__(
+        self,
+        reach: Reach,
+        rows: Rows,
+        capsule: str,
+        disk: Disk,
+        *,
+        gone: Mapping[BlobId, str] = NOTHING,
+    ) -> None:
+        self._gone = gone
         self._reach = reach
         self._rows = rows
         self._capsule = capsule
         self._disk = disk
         self._conflicts: list[Conflict] = []
+        self._folders: dict[str, bool] = {"": True}
 
     def plan(self, before: Snapshot, wanted: Snapshot) -> Plan:
         """What makes the folder `wanted`, where `before` is what is ours in it."""
@@ -55,7 +72,11 @@ class Planner:
             for entry in wanted.entries
             if ours.get(entry.path) == entry and self._is_as_known(entry)
         }
-        refused = [one for one in self._outside(wanted) if one.path not in as_wanted]
+        refused = [
+            one
+            for one in (*self._refused(wanted), *self._without_content(wanted))
+            if one.path not in as_wanted
+        ]
         theirs = {entry.path for entry in wanted.entries} - {one.path for one in refused}
         bare = _bare(wanted)
         remove = tuple(
@@ -103,16 +124,8 @@ class Planner:
 
     def _may_be_made(self, entry: Entry, ours: Mapping[str, Entry], removed: set[str]) -> bool:
         """Whether it must be made; what stands in its way is a conflict."""
-        parts = entry.path.split("/")
-        for depth in range(1, len(parts)):
-            above = "/".join(parts[:depth])
-            found = self._reach.stat(above)
-            if found is None:
-                return True
-            if not stat.S_ISDIR(found.st_mode):
-                if above not in removed:
-                    self._conflict(above, FOREIGN)
-                return True
+        if not self._is_folder(entry.path.rpartition("/")[0], removed):
+            return True
         found = self._reach.stat(entry.path)
         if found is None:
             return True
@@ -130,9 +143,19 @@ class Planner:
         self._conflict(entry.path, FOREIGN if old is None else MODIFIED)
         return True
 
+    def _is_folder(self, path: str, removed: set[str]) -> bool:
+        """Whether a folder is there; what stands in its way is a conflict, said once."""
+        if path not in self._folders:
+            above = self._is_folder(path.rpartition("/")[0], removed)
+            found = self._reach.stat(path) if above else None
+            self._folders[path] = found is not None and stat.S_ISDIR(found.st_mode)
+            if found is not None and not self._folders[path] and path not in removed:
+                self._conflict(path, FOREIGN)
+        return self._folders[path]
+
     def _holds(self, entry: Entry, found: os.stat_result) -> bool:
         """Whether a path is as the list before says: by its stat key, else by its content."""
-        row = self._rows.get(entry.path)
+        row = row_at(self._rows, entry.path)
         if row is not None and row.sha256 == entry.sha256 and holds(row, found):
             return True
         return self._is_equal(entry, found)
@@ -169,20 +192,32 @@ class Planner:
         if conflict not in self._conflicts:
             self._conflicts.append(conflict)
 
-    def _outside(self, wanted: Snapshot) -> list[Conflict]:
-        """Links that would lead out of the workspace."""
+    def _without_content(self, wanted: Snapshot) -> list[Conflict]:
+        """What cannot be made, since its content is gone; what lies there just so is left."""
+        return [
+            Conflict(path=entry.path, reason=self._gone[entry.sha256])
+            for entry in wanted.entries
+            if entry.sha256 is not None
+            and entry.sha256 in self._gone
+            and not self._is_as_known(entry)
+        ]
+
+    def _refused(self, wanted: Snapshot) -> list[Conflict]:
+        """Links that would lead out of the workspace, or nowhere, with the reason."""
         targets = {
             entry.path: self._target(entry) for entry in wanted.entries if entry.type == "symlink"
         }
         known = {path.encode(): target for path, target in targets.items()}
         return [
-            Conflict(path=path, reason=OUTSIDE)
+            Conflict(path=path, reason=reason)
             for path, target in targets.items()
-            if not stays_inside(path, target, known)
+            if target != UNKNOWN and (reason := why_refused(path, target, known)) is not None
         ]
 
     def _target(self, entry: Entry) -> bytes:
         name = BlobId(entry.sha256 or "")
+        if name in self._gone:
+            return UNKNOWN
         path = f"{self._capsule}/{layout.blob_path(name)}"
         data = read_whole(self._disk, path, limit=LONGEST_TARGET + 1)
         target = check(name, data, size=entry.size)
@@ -200,15 +235,15 @@ def _bare(listed: Snapshot) -> set[str]:
     return {entry.path for entry in listed.entries if entry.type == "directory"}
 
 
-def stays_inside(path: str, target: bytes, links: Mapping[bytes, bytes]) -> bool:
-    """Whether a link at `path` leads to a place below the root, through any other of `links`.
+def why_refused(path: str, target: bytes, links: Mapping[bytes, bytes]) -> str | None:
+    """Why a link at `path` leads to no place below the root, through any other of `links`.
 
-    An absolute target never does, nor does one that goes round in circles.
+    None when it does. An absolute target never does, nor one that goes round in a circle.
     """
     where = path.encode().split(b"/")[:-1]
     ahead = target.split(b"/")[::-1]
     if target.startswith(b"/"):
-        return False
+        return OUTSIDE
     followed = 0
     while ahead:
         part = ahead.pop()
@@ -216,7 +251,7 @@ def stays_inside(path: str, target: bytes, links: Mapping[bytes, bytes]) -> bool
             continue
         if part == b"..":
             if not where:
-                return False
+                return OUTSIDE
             where.pop()
             continue
         where.append(part)
@@ -224,8 +259,10 @@ def stays_inside(path: str, target: bytes, links: Mapping[bytes, bytes]) -> bool
         if further is None:
             continue
         followed += 1
-        if followed > MOST_LINKS or further.startswith(b"/"):
-            return False
+        if followed > MOST_LINKS:
+            return CIRCLE
+        if further.startswith(b"/"):
+            return OUTSIDE
         where.pop()
         ahead += further.split(b"/")[::-1]
-    return True
+    return None

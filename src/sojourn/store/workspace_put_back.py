@@ -7,9 +7,9 @@ there, so each path is at every moment what it was or what it will be.
 import os
 import stat
 import time
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
@@ -20,15 +20,18 @@ from sojourn.format.snapshot import Entry, folders
 from sojourn.ids import BlobId
 from sojourn.ports_workspace import Plan, Progress, Stop
 from sojourn.store.disk import Disk
-from sojourn.store.durable import chunks, durable_write
-from sojourn.store.workspace_folders import Reach, open_folder
-from sojourn.store.workspace_known import NEVER, Row, key_of
-
-DRAFTS: Final = f"{layout.TEMPORARY_PREFIX}restore"
-"""The folder in which files are made; what an earlier run left there is removed."""
+from sojourn.store.durable import durable_write, is_hole
+from sojourn.store.workspace_drafts import Drafts
+from sojourn.store.workspace_folders import Reach
+from sojourn.store.workspace_known import EMPTY_FOLDER, Row, key_of
 
 LARGE: Final = 1 << 20
+"""Bytes from which on a file is written in pieces, and by a thread of its own."""
+
+CHUNK: Final = 1 << 18
 THREADS: Final = 2
+WAITING: Final = 2 * THREADS
+"""Large files that are open at once."""
 
 
 class PutBack:
@@ -50,79 +53,82 @@ class PutBack:
         self._stop = stop
 
     def carry_out(
-        self, plan: Plan, path: str, *, now: Callable[[], int] = time.time_ns
+        self, plan: Plan, path: str, *, now: Callable[[], int] = time.time_ns, rows: bool = True
     ) -> dict[str, Row]:
-        """Do it; the rows of what was made, as the next reading will find them."""
-        with durable_write(path), self._drafts() as drafts:
-            files = [entry for entry in plan.make if entry.type != "directory"]
-            written = self._write_all(files, drafts)
-            for number, entry in enumerate(plan.links, len(files)):
-                os.symlink(self._read_blob(entry), str(number), dir_fd=drafts)
+        """Do it; the rows of what was made when they are asked for.
+
+        They are as the next reading will find them.
+        """
+        with durable_write(path), Drafts(self._reach) as drafts:
+            written = self._write_all(plan, drafts)
+            for entry in plan.links:
+                drafts.make_link(entry.path, b"".join(self._pieces(entry)))
             self._sync(path)
-            self._remove(plan)
+            self._remove(plan, drafts)
+            drafts.move()
             for entry in plan.make:
                 if entry.type == "directory":
                     self._reach.at(entry.path, make=True)
-            for number, entry in enumerate([*files, *plan.links]):
-                folder, _, name = entry.path.rpartition("/")
-                inside = self._reach.at(folder, make=True)
-                os.rename(str(number), name, src_dir_fd=drafts, dst_dir_fd=inside)
         with durable_write(path):
             self._sync(path)
-        return self._rows(plan, written, now)
+        return self._rows(plan, written, now) if rows else {}
 
-    @contextmanager
-    def _drafts(self) -> Generator[int]:
-        """The folder for half-made files, empty; it is gone afterwards."""
-        self._sweep()
-        os.mkdir(DRAFTS, 0o700, dir_fd=self._reach.root)
-        handle = open_folder(DRAFTS, inside=self._reach.root)
-        try:
-            yield handle
-        finally:
-            os.close(handle)
-            self._sweep()
-
-    def _sweep(self) -> None:
-        try:
-            handle = open_folder(DRAFTS, inside=self._reach.root)
-        except FileNotFoundError:
-            return
-        try:
-            for name in os.listdir(handle):
-                os.unlink(name, dir_fd=handle)
-        finally:
-            os.close(handle)
-        os.rmdir(DRAFTS, dir_fd=self._reach.root)
-
-    def _write_all(self, files: list[Entry], drafts: int) -> list[os.stat_result]:
-        """Write every file into the drafts, named by its number; how each is then."""
-        large = {number for number, one in enumerate(files) if (one.size or 0) >= LARGE}
+    def _write_all(self, plan: Plan, drafts: Drafts) -> "dict[str, os.stat_result]":
+        """Write every file into the drafts; how each is then."""
+        found: dict[str, os.stat_result] = {}
+        files = [entry for entry in plan.make if entry.type != "directory"]
         with ThreadPoolExecutor(THREADS) as pool:
-            waiting = {
-                number: pool.submit(self._write, files[number], drafts, number)
-                for number in sorted(large)
-            }
             try:
-                found = {
-                    number: self._write(entry, drafts, number)
-                    for number, entry in enumerate(files)
-                    if number not in large
-                }
-                found |= {number: future.result() for number, future in waiting.items()}
+                self._write_files(files, drafts, pool, found)
             except BaseException:
                 self._stop = _at_once
                 raise
-        return [found[number] for number in range(len(files))]
+        return found
 
-    def _write(self, entry: Entry, drafts: int, number: int) -> os.stat_result:
-        mode = 0o777 if entry.type == "executable" else 0o666
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(str(number), flags, mode, dir_fd=drafts)
+    def _write_files(
+        self,
+        files: Iterable[Entry],
+        drafts: Drafts,
+        pool: ThreadPoolExecutor,
+        found: "dict[str, os.stat_result]",
+    ) -> None:
+        """Short files here, long ones by the threads of `pool`."""
+        running: dict[Future[os.stat_result], str] = {}
+        for entry in files:
+            mode = 0o777 if entry.type == "executable" else 0o666
+            if (entry.size or 0) < LARGE:
+                data = b"".join(self._pieces(entry))
+                handle = drafts.make_file(entry.path, mode)
+                found[entry.path] = self._write((data,), handle)
+                continue
+            self._collect(running, found, WAITING - 1)
+            handle = drafts.make_file(entry.path, mode)
+            running[pool.submit(self._write, self._pieces(entry), handle)] = entry.path
+        self._collect(running, found, 0)
+
+    def _collect(
+        self,
+        running: "dict[Future[os.stat_result], str]",
+        found: "dict[str, os.stat_result]",
+        most: int,
+    ) -> None:
+        """Take what is done until at most `most` are running."""
+        while len(running) > most:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                found[running.pop(future)] = future.result()
+
+    def _write(self, pieces: Iterable[bytes], handle: int) -> os.stat_result:
         try:
-            for piece in self._pieces(entry):
-                _write_whole(handle, piece)
+            hole = False
+            for piece in pieces:
+                hole = is_hole(piece)
+                if hole:
+                    os.lseek(handle, len(piece), os.SEEK_CUR)
+                else:
+                    _write_whole(handle, piece)
                 self._tell(0, len(piece))
+            if hole:
+                os.ftruncate(handle, os.lseek(handle, 0, os.SEEK_CUR))
             self._tell(1, 0)
             return os.fstat(handle)
         finally:
@@ -136,21 +142,25 @@ class PutBack:
             source = self._disk.open(f"{self._capsule}/{where}", "read")
         except FileNotFoundError:
             raise _blob_error("blob_missing", where) from None
-        digest = sha256()
+        digest, left = sha256(), entry.size or 0
         try:
-            for piece in chunks(self._disk, source):
+            # A read of the very length that is left has met the end: no other is needed for that.
+            while left >= 0:
                 self._check_stop()
-                digest.update(piece)
-                yield piece
+                data = self._disk.read_at(source, min(left + 1, CHUNK), (entry.size or 0) - left)
+                if not data:
+                    break
+                digest.update(data)
+                left -= len(data)
+                yield data
+                if left == 0 and len(data) < CHUNK:
+                    break
         finally:
             self._disk.close(source)
         if digest.hexdigest() != name:
             raise _blob_error("blob_altered", where)
 
-    def _read_blob(self, entry: Entry) -> bytes:
-        return b"".join(self._pieces(entry))
-
-    def _remove(self, plan: Plan) -> None:
+    def _remove(self, plan: Plan, drafts: Drafts) -> None:
         """Files first, then the folders that nothing is left in, the deepest first."""
         for entry in plan.remove:
             if entry.type != "directory":
@@ -164,9 +174,8 @@ class PutBack:
             with suppress(OSError):
                 os.rmdir(name, dir_fd=self._reach.at(folder))
         self._reach.again()
-        for entry in (*plan.make, *plan.links):
-            if entry.type != "directory":
-                self._clear(entry.path)
+        for path in drafts.alone():
+            self._clear(path)
 
     def _clear(self, path: str) -> None:
         """Remove empty folders of ours that lie where a file belongs."""
@@ -183,11 +192,14 @@ class PutBack:
         self._reach.again()
 
     def _rows(
-        self, plan: Plan, written: list[os.stat_result], now: Callable[[], int]
+        self, plan: Plan, written: "dict[str, os.stat_result]", now: Callable[[], int]
     ) -> dict[str, Row]:
         rows: dict[str, Row] = {}
-        files = [entry for entry in plan.make if entry.type != "directory"]
-        for entry, before in zip(files, written, strict=True):
+        for entry in plan.make:
+            if entry.type == "directory":
+                rows[entry.path] = EMPTY_FOLDER
+                continue
+            before = written[entry.path]
             found, at = self._reach.stat(entry.path), now()
             ours = found is not None and (found.st_ino, found.st_mtime_ns, found.st_size) == (
                 before.st_ino,
@@ -196,9 +208,6 @@ class PutBack:
             )
             if found is not None and ours:
                 rows[entry.path] = key_of(found, entry.sha256 or "", now=at)
-        for entry in plan.make:
-            if entry.type == "directory":
-                rows[entry.path] = Row(stat.S_IFDIR | 0o755, 0, NEVER, NEVER, 0, "")
         return rows
 
     def _sync(self, path: str) -> None:

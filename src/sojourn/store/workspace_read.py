@@ -15,7 +15,7 @@ from sojourn.format.capsule_kinds import LeftOut
 from sojourn.ports_workspace import Progress, Stop
 from sojourn.store.blob_batch import BlobBatch
 from sojourn.store.workspace_folders import FILE_FLAGS, Reach
-from sojourn.store.workspace_known import Row, key_of
+from sojourn.store.workspace_known import STAT, Row, key_of
 from sojourn.store.workspace_walk import CHANGED, Unread, escaped, unreadable
 
 LARGE: Final = 1 << 20
@@ -111,7 +111,7 @@ class Contents:
         except OSError as failure:
             return unreadable(failure)
         try:
-            return self._read_whole(handle)
+            return self._read_whole(handle, one.found)
         finally:
             os.close(handle)
 
@@ -128,20 +128,24 @@ class Contents:
                 return key_of(before, self._batch.add(target), now=now)
         return CHANGED
 
-    def _read_whole(self, handle: int) -> _Read:
+    def _read_whole(self, handle: int, before: os.stat_result) -> _Read:
+        """A short file, which was as `before` when it was found."""
         for _ in range(TRIES):
             now = self._now()
-            before = os.fstat(handle)
-            if not stat.S_ISREG(before.st_mode):
-                return CHANGED
-            if before.st_size >= LARGE:
-                return self._stream(handle)
             try:
                 data = os.pread(handle, before.st_size + 1, 0)
             except OSError as failure:
-                return unreadable(failure)
-            if len(data) == before.st_size and _same(before, os.fstat(handle)):
+                # What is no file any more cannot be read so either.
+                is_file = stat.S_ISREG(os.fstat(handle).st_mode)
+                return unreadable(failure) if is_file else CHANGED
+            after = os.fstat(handle)
+            if len(data) == before.st_size and STAT(after) == STAT(before):
                 return key_of(before, self._batch.add(data), now=now)
+            if not stat.S_ISREG(after.st_mode):
+                return CHANGED
+            if after.st_size >= LARGE:
+                return self._stream(handle)
+            before = after
         return CHANGED
 
     def _read_large(self, handle: int) -> _Read:

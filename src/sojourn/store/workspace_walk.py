@@ -15,7 +15,7 @@ from sojourn.format import paths
 from sojourn.format.capsule_kinds import LeftOut
 from sojourn.format.layout import TEMPORARY_PREFIX
 from sojourn.store.workspace_folders import open_folder
-from sojourn.store.workspace_known import Row, holds
+from sojourn.store.workspace_known import STAT, Row, Rows, holds
 from sojourn.store.workspace_rules import GIT, OWN, Rules, rules_of
 
 CHANGED: Final = "it changed each time it was read"
@@ -28,6 +28,9 @@ _SPECIAL: Final = (
 )
 
 
+_NOTHING: Final[Mapping[str, Row]] = {}
+
+
 class Unread(NamedTuple):
     """A file or link whose content must be read."""
 
@@ -37,13 +40,11 @@ class Unread(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk found: paths that are `same` as their rows, and the rest."""
+    """What a walk found: names by folder that are the `same` as their rows, and the rest."""
 
-    same: list[str] = field(default_factory=list[str])
+    same: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     unread: list[Unread] = field(default_factory=list[Unread])
-    empty: list[tuple[str, os.stat_result]] = field(
-        default_factory=list[tuple[str, os.stat_result]]
-    )
+    empty: list[str] = field(default_factory=list[str])
     left_out: list[LeftOut] = field(default_factory=list[LeftOut])
 
 
@@ -61,11 +62,8 @@ class _Level(NamedTuple):
 class Walker:
     """Walks a folder once; `rows` are what earlier readings know."""
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
+    def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._with_rules = {
-            path.rpartition("/")[0] for path in rows if path.rpartition("/")[2] in (OWN, GIT)
-        }
         self._walk = Walk()
 
     def walk(self, root: str) -> Walk:
@@ -106,55 +104,54 @@ class Walker:
     def _enter(self, handle: int, path: str, above: Rules | None, *, fresh: bool) -> _Level:
         """List an open folder; its own folders are what is left to descend into."""
         with os.scandir(handle) as listed:
-            entries = list(listed)
-        special = [entry.name for entry in entries if entry.name in (OWN, GIT)]
+            entries = {entry.name: entry for entry in listed}
+        known = self._rows.get(path, _NOTHING)
         rules = above
+        special = [name for name in (OWN, GIT) if name in entries]
         if special:
             rules, own = rules_of(above, path, special, handle)
-            fresh = fresh or (own and self._changed(entries, path))
-        if path[:-1] in self._with_rules and not special:
+            fresh = fresh or (own and self._changed(entries, special, known))
+        elif OWN in known or GIT in known:
             fresh = True
+        # While rules may be others, what is known says nothing about what they name.
+        trusted = _NOTHING if fresh else known
         below: list[str] = []
         kept: list[str] = []
-        rows, same = self._rows, self._walk.same
-        for entry in entries:
-            name = entry.name
+        same: list[str] = []
+        for name, entry in entries.items():
             if entry.is_dir(follow_symlinks=False):
                 below.append(name)
                 continue
-            full = path + name
-            row = rows.get(full)
             try:
                 found = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
             except OSError as failure:
-                self._leave_out(full, unreadable(failure))
+                self._leave_out(path + name, unreadable(failure))
                 continue
+            row = trusted.get(name)
             # As `holds` says; written out, since this is asked of every file each time.
-            if (
-                row is not None
-                and not fresh
-                and row.changed == found.st_ctime_ns
-                and row.modified == found.st_mtime_ns
-                and row.size == found.st_size
-                and row.inode == found.st_ino
-                and row.mode == found.st_mode
-            ):
-                same.append(full)
+            if row is not None and row.key == STAT(found):
+                same.append(name)
+            elif self._take(path, name, found, rules):
                 kept.append(name)
-            elif self._take(full, name, found, rules):
-                kept.append(name)
+        if same:
+            self._walk.same.setdefault(path, []).extend(same)
+            kept.append(path)
         names = [name for name in below if self._wanted(path + name, name, rules, folder=True)]
         return _Level(handle, path, rules, fresh, iter(names), kept)
 
-    def _changed(self, entries: list[os.DirEntry[str]], path: str) -> bool:
+    def _changed(
+        self,
+        entries: Mapping[str, "os.DirEntry[str]"],
+        special: list[str],
+        known: Mapping[str, Row],
+    ) -> bool:
         """Whether an ignore file of this folder is not the one of the last reading."""
-        for entry in entries:
-            if entry.name in (OWN, GIT):
-                row = self._rows.get(path + entry.name)
-                if row is None or not holds(row, entry.stat(follow_symlinks=False)):
-                    return True
+        for name in special:
+            row = known.get(name)
+            if row is None or not holds(row, entries[name].stat(follow_symlinks=False)):
+                return True
         return False
 
     def _wanted(self, path: str, name: str, rules: Rules | None, *, folder: bool) -> bool:
@@ -167,33 +164,34 @@ class Walker:
             self._leave_out(path, reason)
         return reason is None
 
-    def _take(self, path: str, name: str, found: os.stat_result, rules: Rules | None) -> bool:
+    def _take(self, folder: str, name: str, found: os.stat_result, rules: Rules | None) -> bool:
         """Note a path that must be read, or is as it was; False when no snapshot holds it."""
+        path = folder + name
         if not self._wanted(path, name, rules, folder=False):
             return False
         for is_kind, reason in _SPECIAL:
             if is_kind(found.st_mode):
                 self._leave_out(path, reason)
                 return False
-        row = self._rows.get(path)
+        row = self._rows.get(folder, _NOTHING).get(name)
         if row is not None and holds(row, found):
-            self._walk.same.append(path)
+            self._walk.same.setdefault(folder, []).append(name)
         else:
             self._walk.unread.append(Unread(path, found))
         return True
 
     def _leave(self, level: _Level) -> None:
         """Close a folder; it is an entry of its own when nothing in it is one."""
-        found = os.fstat(level.handle)
         os.close(level.handle)
         if level.kept or not level.path:
             return
         path = level.path[:-1]
-        row = self._rows.get(path)
+        folder, slash, name = path.rpartition("/")
+        row = self._rows.get(folder + slash, _NOTHING).get(name)
         if row is not None and stat.S_ISDIR(row.mode):
-            self._walk.same.append(path)
+            self._walk.same.setdefault(folder + slash, []).append(name)
         else:
-            self._walk.empty.append((path, found))
+            self._walk.empty.append(path)
 
     def _leave_out(self, path: str, reason: str) -> None:
         self._walk.left_out.append(LeftOut(path=escaped(path), reason=reason))

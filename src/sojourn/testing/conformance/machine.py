@@ -12,8 +12,27 @@ from typing import Final, TypeAlias
 import msgspec
 
 from sojourn.core.ledger_record import LedgerRecord, LedgerTip, first_record
+from sojourn.core.migration_records import (
+    Activation,
+    Arriving,
+    Cancelled,
+    Moves,
+    Outgoing,
+    Slot,
+    Ticket,
+    Tombstone,
+)
 from sojourn.errors import FencedError, HeldElsewhereError, UsageError
-from sojourn.ids import CapsuleId, Epoch, EventId, Incarnation, RequestId
+from sojourn.ids import (
+    BlobId,
+    CapsuleId,
+    Epoch,
+    EventId,
+    Incarnation,
+    MachineId,
+    MoveId,
+    RequestId,
+)
 from sojourn.ports import Inbox, Ledger, Lock, Message
 from sojourn.testing.conformance.demands import demand, demand_equal, refused
 
@@ -39,6 +58,57 @@ LATER: Final = LedgerRecord(
     reason="newer_epoch",
 )
 
+_MOVE: Final = MoveId("0" * 32)
+_TICKET: Final = Ticket(
+    move=_MOVE,
+    epoch=Epoch(10),
+    source=MachineId("a" * 64),
+    target=MachineId("b" * 64),
+    life="1" * 32,
+    boot="2" * 32,
+    root=BlobId("c" * 64),
+    last=EventId("d" * 64),
+    nonce="3" * 32,
+)
+MOVING: Final = msgspec.structs.replace(
+    LATER,
+    state="IN_DOUBT",
+    floor=Epoch(10),
+    reason="",
+    moves=Moves(
+        life="4" * 32,
+        outgoing=Outgoing(
+            move=_MOVE,
+            epoch=Epoch(10),
+            target=_TICKET.target,
+            address="there",
+            root=_TICKET.root,
+            last=_TICKET.last,
+            ticket=_TICKET,
+        ),
+        slot=Slot(
+            move=_MOVE,
+            epoch=Epoch(10),
+            source=_TICKET.source,
+            landing="/landing",
+            folder="/f",
+            workspace="/w",
+            root=_TICKET.root,
+            last=_TICKET.last,
+            log=2**40,
+            label="ü",
+            left_out=("a/b",),
+            ticket=_TICKET,
+        ),
+        activations=(Activation(move=_MOVE, epoch=Epoch(1), source=_TICKET.source),),
+        cancelled=(Cancelled(move=_MOVE, epoch=Epoch(2), target=_TICKET.target, address=""),),
+        went=Tombstone(move=_MOVE, epoch=Epoch(3), target=_TICKET.target, address="there"),
+        arrived=Arriving(move=_MOVE, epoch=Epoch(1), source=_TICKET.source, goes_on=_TICKET.last),
+        disowned=(_MOVE,),
+    ),
+)
+"""More than one record ever holds at a time: every part of it has to come back."""
+
 
 def knows_nothing_at_first(open_ledger: Callable[[], Ledger]) -> None:
     """No record is no failure."""
@@ -49,12 +119,12 @@ def knows_nothing_at_first(open_ledger: Callable[[], Ledger]) -> None:
 
 def remembers_what_was_saved(open_ledger: Callable[[], Ledger]) -> None:
     """Every field, the last record of several, and again after recovering."""
-    for record in (RECORD, LATER):
+    for record in (RECORD, LATER, MOVING):
         open_ledger().save(record)
         demand_equal(open_ledger().load(ONE), record, "the record")
     for _ in range(2):
-        demand_equal(open_ledger().recover(ONE), LATER, "the recovered record")
-        demand_equal(open_ledger().load(ONE), LATER, "the record after recovering")
+        demand_equal(open_ledger().recover(ONE), MOVING, "the recovered record")
+        demand_equal(open_ledger().load(ONE), MOVING, "the record after recovering")
 
 
 def keeps_capsules_apart(open_ledger: Callable[[], Ledger]) -> None:

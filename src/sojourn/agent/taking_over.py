@@ -1,9 +1,10 @@
-"""Capsules that change hands: forks, claims, and a state folder that was lost or copied.
+"""Taking a capsule over: claims, and adopting after a state folder was lost or copied.
 
-docs/protocol.md#fork, #claim and #adopt are the specification.
+docs/protocol.md#claim and #adopt are the specification.
 """
 
 import os
+import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from sojourn.agent.machine import Machine
 from sojourn.agent.places import (
     Place,
     check_apart,
-    check_name,
     is_capsule,
     known_places,
     place_at,
@@ -21,68 +21,10 @@ from sojourn.agent.places import (
 from sojourn.core.ledger_record import LedgerRecord
 from sojourn.core.tenure import MayLook
 from sojourn.drive.claim import ClaimedCapsule, Risks, Workplace, claim_capsule, risks_of
-from sojourn.drive.fork import ForkedCapsule, Home, fork_capsule
 from sojourn.drive.observe import Observer, Unwatched
 from sojourn.drive.opening import refusal
 from sojourn.errors import DecisionError, UsageError
-from sojourn.ids import EventId
-from sojourn.ports_workspace import Progress, Stop
-
-
-async def fork(
-    machine: Machine,
-    place: Place,
-    folder: str | None = None,
-    *,
-    at: EventId | None = None,
-    name: str | None = None,
-    workspace: str | None = None,
-    observer: Observer | None = None,
-    progress: Progress | None = None,
-    stop: Stop | None = None,
-) -> ForkedCapsule:
-    """Make a capsule of its own that goes on from an event of this one, or from its end.
-
-    Default name `<name>-fork`, default folder and workspace as for a new capsule. The workspace is
-    filled from the last snapshot up to there; what lies in it stays.
-
-    Raises: UsageError `exists`, `fork_too_early`, `folders_nested`, `restore_conflict`;
-    FormatError; StoppedError; StorageError.
-    """
-    if name is None:
-        name = (
-            os.path.basename(os.path.realpath(folder)) if folder else free_name(machine, place.name)
-        )
-    check_name(name)
-    target = os.path.realpath(folder or os.path.join(machine.state.capsules, name))
-    chosen = None if workspace is None else os.path.realpath(workspace)
-    check_apart(target, chosen or machine.state.workspaces)
-    check_apart(target, place.folder)
-    if chosen is not None:
-        check_apart(place.folder, chosen)
-    home = Home(workspace=lambda capsule: chosen or machine.state.workspace(capsule))
-    return await fork_capsule(
-        machine.ports,
-        place.folder,
-        target,
-        name=name,
-        at=at,
-        home=home,
-        observer=observer or Unwatched(),
-        progress=progress,
-        stop=stop,
-    )
-
-
-def free_name(machine: Machine, of: str) -> str:
-    """The first of `NAME-fork`, `NAME-fork-2`, ... that no capsule has here."""
-    taken = {known.name for known in known_places(machine.ports)}
-    stem = f"{of[:50]}-fork"
-    count, name = 1, stem
-    while name in taken or os.path.lexists(os.path.join(machine.state.capsules, name)):
-        count += 1
-        name = f"{stem}-{count}"
-    return name
+from sojourn.ports_workspace import Progress
 
 
 async def claim(
@@ -103,11 +45,13 @@ async def claim(
     last snapshot unless it is the one where the agent worked here; what lies in it stays.
 
     Raises: HeldElsewhereError, FormatError, LimitError, StorageError, UsageError `folders_nested`,
-    `restore_conflict`.
+    `restore_conflict`, `workspace_fixed`.
     """
+    chosen = None if workspace is None else os.path.realpath(workspace)
+    if chosen is not None:
+        _check_movable(machine, place, chosen)
 
     def workplace(record: LedgerRecord | None) -> Workplace:
-        chosen = None if workspace is None else os.path.realpath(workspace)
         return _workplace(machine, place, record, chosen)
 
     return await claim_capsule(
@@ -120,6 +64,25 @@ async def claim(
         workplace=workplace,
         observer=observer or Unwatched(),
         progress=progress,
+    )
+
+
+def _check_movable(machine: Machine, place: Place, chosen: str) -> None:
+    """Refuse another workspace for a capsule that is held here: there is nothing to claim.
+
+    Raises: UsageError `workspace_fixed`.
+    """
+    admission = machine.look(place).admission
+    if isinstance(admission, MayLook) or admission.record.workspace == chosen:
+        return
+    works = admission.record.workspace
+    known = machine.reference(place)
+    raise UsageError(
+        f"{place.name} is held here already and works in {works}; a claim does not move that",
+        code="workspace_fixed",
+        state="Nothing was changed.",
+        hint="Leave --workspace out, or let a capsule of its own work there:  "
+        f"sojourn fork {known} --workspace {shlex.quote(chosen)}",
     )
 
 

@@ -2,6 +2,7 @@
 
 import os
 
+from sojourn.agent.aftermath import Target, of_export, telling
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place, check_name
 from sojourn.agent.trust import refuse_secrets
@@ -32,33 +33,38 @@ async def export_at(
     FormatError; StorageError.
     """
     recipients = prepared(wanted)
+    observer = observer or Unwatched()
     name = check_name(f"{place.name[:50]}-fork")
     more = export.parting(
         machine.look(place).events_of(), at, without_workspace=wanted.without_workspace
     )
-    staging = Staging(machine.state.capsules)
-    try:
-        staging.sweep(machine.ports.maker)
-        folder = f"{staging.folder}/{name}"
-        await fork_capsule(
-            machine.ports,
-            place.folder,
-            folder,
-            name=name,
-            at=at,
-            home=None,
-            more=more,
-            observer=observer or Unwatched(),
-        )
-        files = FolderFiles(folder)
-        made = export.seal_forked(
-            machine.ports.store_at(folder),
-            files,
-            check=lambda blobs: refuse_secrets(files, blobs, accepted=wanted.accept),
-        )
-        return write_sealed(wanted, made, files, recipients=recipients, progress=progress)
-    finally:
-        staging.discard()
+    target = Target(wanted.file)
+    with telling(lambda: of_export(target)):
+        staging = Staging(machine.state.capsules)
+        try:
+            staging.sweep(machine.ports.maker)
+            folder = f"{staging.folder}/{name}"
+            await fork_capsule(
+                machine.ports,
+                place.folder,
+                folder,
+                name=name,
+                at=at,
+                home=None,
+                more=more,
+                observer=observer,
+            )
+            files = FolderFiles(folder)
+            made = export.seal_forked(
+                machine.ports.store_at(folder),
+                files,
+                check=lambda blobs: refuse_secrets(
+                    folder, blobs, accepted=wanted.accept, note=observer.note
+                ),
+            )
+            return write_sealed(wanted, made, files, recipients=recipients, progress=progress)
+        finally:
+            staging.discard()
 
 
 def default_file(place: Place, ending: str) -> str:

@@ -97,6 +97,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> World:
     (found / "link").symlink_to("one.txt")
     taken = world.sojourn("snapshot", "take", "./box", state="elsewhere")
     assert taken.returncode == 0, taken.stderr
+    sealed = world.sojourn("export", "./box", "-o", "box.tar", state="elsewhere")
+    assert sealed.returncode == 0, sealed.stderr
     (world.folder / "work").mkdir()
     (world.folder / "work/notes").write_text("mine")
     world.keep()
@@ -109,6 +111,8 @@ COMMANDS = {
     "claim": ("claim", "./box", "--yes"),
     "claim here": ("claim", "./box", "--yes", "--workspace", "./work"),
     "adopt": ("adopt", "--all", "--yes"),
+    "import as new": ("import", "box.tar", "--as", "./second", "--as-new", "--yes"),
+    "export at": ("export", "./box", "--at", "4", "-o", "then.tar"),
 }
 
 
@@ -120,13 +124,18 @@ def kinds(world: World, folder: str, kind: type) -> int:
 def check(world: World, name: str) -> None:
     """The command, run again, completes; what is held is held once and is sound."""
     again = world.sojourn(*COMMANDS[name])
-    if "fork" in name and again.returncode == 2:
+    if name == "export at":
+        check_exported(world, again)
+        return
+    if name.startswith(("fork", "import")) and again.returncode == 2:
         assert "[exists]" in again.stderr, again.stderr
     else:
         assert again.returncode == 0, again.stderr
-    folder, kind = {"fork": ("second", Forked), "claim": ("box", Claimed)}.get(
-        name.split()[0], ("mine", Claimed)
-    )
+    folder, kind = {
+        "fork": ("second", Forked),
+        "import": ("second", Forked),
+        "claim": ("box", Claimed),
+    }.get(name.split()[0], ("mine", Claimed))
     assert kinds(world, folder, kind) == 1
     assert kinds(world, folder, Restored) == (name != "adopt")
     assert (world.folder / "work/notes").read_text() == "mine"
@@ -141,6 +150,18 @@ def check(world: World, name: str) -> None:
         assert os.path.isdir(record.folder)
     assert world.sojourn("verify", f"./{folder}").returncode == 0
     assert not list(world.folder.glob(".sojourn-*"))
+
+
+def check_exported(world: World, again: "subprocess.CompletedProcess[str]") -> None:
+    """The archive is there and sound, nothing is beside it, and nobody holds more than before."""
+    assert again.returncode == 0 or "[exists]" in again.stderr, again.stderr
+    verified = world.sojourn("verify", "then.tar")
+    assert verified.returncode == 0, verified.stderr
+    assert {path.name for path in world.folder.iterdir()} == {
+        *("box", "box.tar", "elsewhere", "mine", "state", "then.tar", "work")
+    }
+    assert world.holders() == []
+    assert world.sojourn("verify", "./box").returncode == 0
 
 
 def is_filled(workspace: Path, *, beside: set[str]) -> None:

@@ -12,11 +12,11 @@ from agent.carried import events_in, forked, run_in, sound
 from agent.stage import Stage
 from agent.test_refusals import Notes
 from sojourn import Machine
+from sojourn.agent.archives import export_capsule
 from sojourn.agent.arrive import Arrival, Imported, import_as_new
-from sojourn.agent.carry import export_capsule
-from sojourn.agent.carry_at import export_at
-from sojourn.agent.carrying import claim
+from sojourn.agent.export_at import export_at
 from sojourn.agent.merging import merge_archive
+from sojourn.agent.taking_over import claim
 from sojourn.agent.writing import Exported, Wanted
 from sojourn.core.tenure import MayRun
 from sojourn.drive.merge import Merged

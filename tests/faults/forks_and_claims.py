@@ -6,7 +6,7 @@ Their workspace is a real folder, put under its path before each run and taken b
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -230,6 +230,9 @@ class Files:
 
         data = self.held.get(path)
         return None if data is None else sha256(data).hexdigest()
+
+    def digests(self, paths: Iterable[str]) -> list[tuple[str, str | None]]:
+        return [(path, self.digest(path)) for path in paths]
 
 
 def sound(disk: RecordingDisk, folder: str) -> None:

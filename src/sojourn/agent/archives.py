@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
+from sojourn.agent.aftermath import Target, of_export, telling
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import Place
 from sojourn.agent.trust import refuse_secrets
@@ -71,17 +72,22 @@ async def export_capsule(
     Raises: HeldElsewhereError; FormatError; UsageError `exists`; NotFoundError; StorageError.
     """
     recipients = prepared(wanted)
-    async with hold_capsule(machine.ports, place.folder, observer=observer or Unwatched()) as hold:
-        files = FolderFiles(place.folder)
-        made = await export.seal_capsule(
-            hold,
-            files,
-            purpose=wanted.purpose,
-            without_workspace=wanted.without_workspace,
-            check=lambda blobs: refuse_secrets(files, blobs, accepted=wanted.accept),
-        )
-        written = write_sealed(wanted, made, files, recipients=recipients, progress=progress)
-        export.remember(hold, made, signer=written.signer)
+    observer = observer or Unwatched()
+    target = Target(wanted.file)
+    with telling(lambda: of_export(target)):
+        async with hold_capsule(machine.ports, place.folder, observer=observer) as hold:
+            files = FolderFiles(place.folder)
+            made = await export.seal_capsule(
+                hold,
+                files,
+                purpose=wanted.purpose,
+                without_workspace=wanted.without_workspace,
+                check=lambda blobs: refuse_secrets(
+                    place.folder, blobs, accepted=wanted.accept, note=observer.note
+                ),
+            )
+            written = write_sealed(wanted, made, files, recipients=recipients, progress=progress)
+            export.remember(hold, made, signer=written.signer)
     return written
 
 
@@ -207,7 +213,8 @@ def sign_archive(file: str, *, key: str) -> Signed:
             for path, size in sorted(sizes.items())
         )
         wanted = Wanted(file=file, compress="zstd" in opened.wrapped, force=True)
-        with interrupted_at_once():
+        target = Target(file)
+        with telling(lambda: of_export(target)), interrupted_at_once():
             write(wanted, members, sorted(sizes.items()), digests, [], None)
     told = signature.load(signed)
     return Signed(fingerprint=told.fingerprint, kind=told.kind, principal=None)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from faults import carrying
-from faults.carrying import DiskWithWorkspace
+from faults import forks_and_claims
 from faults.faulty_disks import NoFileSync, NoFolderSync
+from faults.forks_and_claims import DiskWithWorkspace
 from sojourn.drive import fork as forking
 from sojourn.drive import refill
 from sojourn.drive.machine import Ports
@@ -31,9 +31,19 @@ class Sequence:
 
 
 SEQUENCES: Mapping[str, Sequence] = {
-    "fork": Sequence(carrying.with_a_capsule, carrying.fork, carrying.fork_is_whole_or_made_again),
-    "claim": Sequence(carrying.with_a_capsule, carrying.claim, carrying.claim_is_none_or_goes_on),
-    "claim of a copy": Sequence(carrying.with_a_copy, carrying.claim, carrying.claim_of_a_copy),
+    "fork": Sequence(
+        forks_and_claims.with_a_capsule,
+        forks_and_claims.fork,
+        forks_and_claims.fork_is_whole_or_made_again,
+    ),
+    "claim": Sequence(
+        forks_and_claims.with_a_capsule,
+        forks_and_claims.claim,
+        forks_and_claims.claim_is_none_or_goes_on,
+    ),
+    "claim of a copy": Sequence(
+        forks_and_claims.with_a_copy, forks_and_claims.claim, forks_and_claims.claim_of_a_copy
+    ),
 }
 
 
