@@ -35,6 +35,7 @@ class Workspace:
     small: int
     large: int
     size: int
+    pause: float
 
     def make(self) -> None:
         """Fill it with files of random bytes, so that nothing can be compressed."""
@@ -62,7 +63,7 @@ class Workspace:
     def touched_long_ago(self) -> None:
         """Wait until no file's time is within the grain of a clock of whole seconds."""
         os.sync()
-        time.sleep(2.5)
+        time.sleep(self.pause)
 
 
 @dataclass(kw_only=True)

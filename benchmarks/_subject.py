@@ -30,7 +30,7 @@ from sojourn.drive.hold import Hold
 from sojourn.format.event import Issuer, Options, ToolOutcome
 from sojourn.ids import BlobId, CallKey
 from sojourn.ports import ServerEvent
-from sojourn.render import Rendered, ReplyReader, Target, dialect
+from sojourn.render import Kept, Rendered, ReplyReader, Target, dialect
 from sojourn.render.profile import profile_for
 from sojourn.render.request import Constraints, render_bytes
 
@@ -121,8 +121,10 @@ class ConstantDialect:
     def reader(self) -> ReplyReader:
         return self._dialect.reader()
 
-    def render(self, prompt: Prompt, target: Target, blobs: Mapping[BlobId, bytes]) -> Rendered:
-        del prompt, target, blobs
+    def render(
+        self, prompt: Prompt, target: Target, blobs: Mapping[BlobId, bytes], *, kept: Kept
+    ) -> Rendered:
+        del prompt, target, blobs, kept
         return self._rendered
 
 

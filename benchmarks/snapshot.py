@@ -9,6 +9,7 @@ import argparse
 import shutil
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from _env import drop_run_folder, load_average, machine_line, run_folder
@@ -39,10 +40,13 @@ REPEATED = {"unchanged": 3}
 GOAL_FIRST, GOAL_UNCHANGED = 1.5, 1.3
 
 
-PEERS = {"rsync": rsync, "git": git, "restic": restic, "borg": borg}
+Peer = Callable[[Path, Workspace], Contender]
+PEERS: Mapping[str, Peer] = {"rsync": rsync, "git": git, "restic": restic, "borg": borg}
 
 
-def contenders(folder: Path, workspace: Workspace, absent: list[str]) -> list[Contender]:
+def contenders(
+    folder: Path, workspace: Workspace, peers: Mapping[str, Peer], absent: list[str]
+) -> list[Contender]:
     """Everybody of one round, each with a folder of its own."""
 
     def place(name: str) -> Path:
@@ -52,7 +56,7 @@ def contenders(folder: Path, workspace: Workspace, absent: list[str]) -> list[Co
 
     found = [ours(place("ours"), workspace), command_line(place("command"), workspace)]
     found += [walk(workspace), copying(place("copy"), workspace)]
-    for name, make in PEERS.items():
+    for name, make in peers.items():
         if shutil.which(name) is None:
             absent.append(name)
         else:
@@ -60,12 +64,14 @@ def contenders(folder: Path, workspace: Workspace, absent: list[str]) -> list[Co
     return found
 
 
-def measure(folder: Path, workspace: Workspace, rounds: int) -> tuple[list[Contender], list[str]]:
+def measure(
+    folder: Path, workspace: Workspace, rounds: int, peers: Mapping[str, Peer]
+) -> tuple[list[Contender], list[str]]:
     """Every step by everybody, in rounds of changing order; nothing is deleted meanwhile."""
     totals: dict[str, Contender] = {}
     absent: list[str] = []
     for number in range(rounds):
-        here = contenders(folder / f"round{number}", workspace, absent)
+        here = contenders(folder / f"round{number}", workspace, peers, absent)
         turn = number % len(here)
         here = here[turn:] + here[:turn]
         for step in STEPS:
@@ -147,6 +153,8 @@ def main() -> int:
     parser.add_argument("--small", type=int, help="small files (20,000)")
     parser.add_argument("--megabytes", type=int, help="size of each large file (500)")
     parser.add_argument("--rounds", type=int, help="rounds (3)")
+    parser.add_argument("--no-peers", action="store_true", help="leave other programs out")
+    parser.add_argument("--pause", type=float, default=2.5, help="seconds between steps (2.5)")
     given = parser.parse_args()
     small = given.small or (2000 if given.quick else 20_000)
     megabytes = given.megabytes or (20 if given.quick else 500)
@@ -156,11 +164,16 @@ def main() -> int:
     try:
         put(machine_line(folder))
         workspace = Workspace(
-            root=folder / "workspace", small=small, large=2, size=megabytes * 1_000_000
+            root=folder / "workspace",
+            small=small,
+            large=2,
+            size=megabytes * 1_000_000,
+            pause=given.pause,
         )
         note("making the workspace")
         workspace.make()
-        found, absent = measure(folder, workspace, rounds)
+        peers = {} if given.no_peers else PEERS
+        found, absent = measure(folder, workspace, rounds, peers)
         tables(found, absent, workspace)
         put_rows(BENCH, rows(found))
     finally:

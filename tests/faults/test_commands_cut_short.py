@@ -103,7 +103,8 @@ def restore(stage: Stage, disk: Path) -> None:
     place = stage.make()
     look = stage.machine.look(place)
     listed = listed_at(look, look.folded.snapshots.current)
-    extract(stage.machine.ports, place, listed, str(disk / "then"))
+    gone = look.folded.ending.gone
+    extract(stage.machine.ports, place, listed, str(disk / "then"), gone=gone)
     assert (disk / "then" / "large").stat().st_size == LARGE
 
 

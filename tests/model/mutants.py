@@ -207,7 +207,7 @@ def _turns() -> Iterator[Mutant]:
     yield _state("unseen not cleared", s.MESSAGES, cause, CLEARED, "answered=False")
     taken = "turn=body.turn, runner=body.runner"
     yield _state("unseen cleared by taking", s.MESSAGES, SEEN, taken, f"{taken}, unseen=()")
-    replied = "model_runner=None, answered=False"
+    replied = "calls=tuple(calls), answered=rests"
     yield _state("unseen cleared by the reply", s.ONE_HOLD, SEEN, replied, f"{replied}, unseen=()")
     ended = "calls=(), model_calls=0"
     yield _state("input dropped when the turn ends", s.LIMIT, RESTS, ended, f"{ended}, unseen=()")

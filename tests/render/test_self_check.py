@@ -7,7 +7,7 @@ from render.vectors import requests
 from sojourn.errors import CallError, FormatError, UsageError
 from sojourn.ids import CallKey, EventId
 from sojourn.render import Target, dialect, dialects, render_bytes
-from sojourn.render.check import self_check
+from sojourn.render.check import Seen, self_check
 from sojourn.render.draft import (
     Answer,
     Answers,
@@ -107,6 +107,31 @@ def test_planted_faults_are_found(messages: tuple[Message, ...]) -> None:
     draft, target = plain()
     with pytest.raises(CallError) as caught:
         self_check(with_messages(draft, *messages), target)
+    assert caught.value.code == "request_unsound"
+
+
+LONG = (GO, said(Words("x"), ASK), results(GOOD), *(said(Words("y")), GO) * 9)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (FromUser(None, (Words(" "),)), *LONG[1:]),
+        (GO, said(ASK), *LONG[3:]),
+        (GO, said(Words("x"), ASK), results(LATE), *LONG[3:]),
+        (*LONG, said(ASK), results(GOOD)),
+        (*LONG, said()),
+        (*LONG, said(Words("z"))),
+    ],
+)
+def test_faults_before_and_behind_what_was_seen_are_found(messages: tuple[Message, ...]) -> None:
+    draft, target = plain()
+    seen = Seen()
+    for _ in range(2):
+        self_check(with_messages(draft, *LONG), target, seen)
+    assert len(seen.messages) == len(LONG) - 2
+    with pytest.raises(CallError) as caught:
+        self_check(with_messages(draft, *messages), target, seen)
     assert caught.value.code == "request_unsound"
 
 

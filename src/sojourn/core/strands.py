@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from sojourn.format.body import Head
 from sojourn.format.capsule_kinds import Activated, Claimed, Forked, Sealed
-from sojourn.format.event import Created, Event, ModelIntent, TurnTaken, Unknown
+from sojourn.format.event import Created, Event, Header, ModelIntent, TurnTaken, Unknown
 from sojourn.ids import CapsuleId, EventId, Incarnation, MachineId, Seq
 
 ChainKey: TypeAlias = tuple[MachineId, Incarnation]
@@ -48,7 +48,9 @@ class Strands:
 
     def of_chain(self, chain: ChainKey | None) -> int | None:
         """The strand of a chain, of two sides the longer one; None when there is none."""
-        sides = () if chain is None else self.sides(chain)
+        sides = () if chain is None else self._by_chain.get(chain, ())
+        if len(sides) == 1:
+            return sides[0]
         return max(sides, key=lambda at: self.tips[at].header.seq, default=None)
 
     def of_holder(self, machine: MachineId, capsule: CapsuleId) -> ChainKey | None:
@@ -63,7 +65,7 @@ class Strands:
 
     def rank(self, at: int) -> tuple[object, ...]:
         """By what of several strands one counts: the highest epoch, then the last in the log."""
-        return rank_of(self.tips[at])
+        return rank_of(self.tips[at].header, self.tips[at].id)
 
     def sides(self, chain: ChainKey) -> tuple[int, ...]:
         """The strands of a chain: more than one when it is equivocated."""
@@ -158,16 +160,15 @@ class Strands:
         return self._continued.get(at, max(self._known[at], key=self.rank, default=None))
 
 
-def rank_of(event: Event) -> tuple[object, ...]:
+def rank_of(header: Header, identity: EventId) -> tuple[object, ...]:
     """As `Strands.rank`, of an event."""
-    header = event.header
     return (
         header.epoch,
         header.clock,
         header.machine,
         header.incarnation,
         header.seq,
-        event.id,
+        identity,
     )
 
 

@@ -174,11 +174,16 @@ def _taken(state: TurnState, last: EventId, body: TurnTaken) -> TurnState:
 
 
 def _replied(state: TurnState, last: EventId, body: ModelOutcome) -> TurnState:
-    state = replace(
-        state, last=last, model=None, model_issuer=None, model_runner=None, answered=False
-    )
     if body.status != "done" or state.capsule is None:
-        return replace(state, stalled=state.stalled + 1)
+        return replace(
+            state,
+            last=last,
+            model=None,
+            model_issuer=None,
+            model_runner=None,
+            answered=False,
+            stalled=state.stalled + 1,
+        )
     calls: list[OpenCall] = []
     for part in body.parts:
         if isinstance(part, CallPart):
@@ -186,7 +191,17 @@ def _replied(state: TurnState, last: EventId, body: ModelOutcome) -> TurnState:
             key = call_key(capsule=state.capsule, requested_by=last, index=index)
             calls.append(OpenCall(key=key, index=index, tool=part.tool))
     rests = not calls and body.stop != "paused"
-    return replace(state, reply=last, calls=tuple(calls), answered=rests, stalled=0)
+    return replace(
+        state,
+        last=last,
+        model=None,
+        model_issuer=None,
+        model_runner=None,
+        reply=last,
+        calls=tuple(calls),
+        answered=rests,
+        stalled=0,
+    )
 
 
 def _put(

@@ -5,16 +5,19 @@ docs/protocol.md#lineage is the specification; `core/turn_state.py` folds one st
 
 from collections import deque
 from collections.abc import Collection
-from typing import Final
+from typing import Final, TypeAlias
 
 from sojourn.core.strands import ChainKey, Strands, rank_of
 from sojourn.core.turn_state import TurnState, evolve
 from sojourn.format.body import Head
-from sojourn.format.event import Event
+from sojourn.format.event import Event, Header
 from sojourn.ids import EventId
 
 RECENT: Final = 64
 """How many states of a strand are kept; older ones that somebody went on from are read again."""
+
+_Then: TypeAlias = tuple[EventId, Header, TurnState]
+"""The state after an event; of the event only what ranks it, so that its body may go."""
 
 
 class TurnStates:
@@ -29,8 +32,8 @@ class TurnStates:
         self.strands = Strands()
         self._wanted = frozenset(wanted)
         self._states: list[TurnState] = []
-        self._recent: list[deque[tuple[Event, TurnState]]] = []
-        self._kept: dict[EventId, tuple[Event, TurnState]] = {}
+        self._recent: list[deque[_Then]] = []
+        self._kept: dict[EventId, _Then] = {}
 
     def apply(self, event: Event) -> int:
         """Take in the log's next event; the number of its strand."""
@@ -39,9 +42,10 @@ class TurnStates:
             self._states.append(self.taken_over(self.strands.taken_over(event)))
             self._recent.append(deque(maxlen=RECENT))
         state = self._states[at] = evolve(self._states[at], event)
-        self._recent[at].append((event, state))
-        if event.id in self._wanted:
-            self._kept[event.id] = (event, state)
+        then = (event.id, event.header, state)
+        self._recent[at].append(then)
+        if self._wanted and event.id in self._wanted:
+            self._kept[event.id] = then
         return at
 
     def state(self, own: ChainKey | None) -> TurnState:
@@ -55,26 +59,26 @@ class TurnStates:
     def taken_over(self, heads: Collection[Head]) -> TurnState:
         """The state that whoever takes over these events goes on from: of the one that counts."""
         found = self._counting(heads)
-        return TurnState() if found is None else found[1]
+        return TurnState() if found is None else found[2]
 
     def line_of(self, heads: Collection[Head]) -> EventId | None:
         """The one of these events that counts: whoever takes them over names it."""
         found = self._counting(heads)
-        return None if found is None else found[0].id
+        return None if found is None else found[0]
 
-    def _counting(self, heads: Collection[Head]) -> tuple[Event, TurnState] | None:
+    def _counting(self, heads: Collection[Head]) -> _Then | None:
         found = [kept for head in heads if (kept := self._state_at(head)) is not None]
-        return max(found, key=lambda kept: rank_of(kept[0]), default=None)
+        return max(found, key=lambda kept: rank_of(kept[1], kept[0]), default=None)
 
-    def _state_at(self, head: Head) -> tuple[Event, TurnState] | None:
+    def _state_at(self, head: Head) -> _Then | None:
         kept = self._kept.get(head.id)
         if kept is not None:
             return kept
         for at in self.strands.sides((head.machine, head.incarnation)):
             if at == len(self._recent):
                 continue
-            for event, state in reversed(self._recent[at]):
-                if event.id == head.id:
-                    return event, state
+            for then in reversed(self._recent[at]):
+                if then[0] == head.id:
+                    return then
         self.missing.add(head.id)
         return None

@@ -272,7 +272,9 @@ class Transcript:
 
     def _request_shown(self) -> None:
         """A request shows what its own strand knows; what others wrote it may lack."""
-        if self._unseen:
+        if len(self.strands.tips) == 1:
+            self._unseen.clear()
+        elif self._unseen:
             self._unseen = {key for key in self._unseen if not self._knows_answer(key)}
 
     def _replied(self, event: EventId, body: ModelOutcome) -> None:
@@ -299,9 +301,8 @@ class Transcript:
 
     def _verify_with(self, tool: str) -> tuple[str, ...]:
         configured = self._of_strands[self._at].configured
-        if configured is None:
-            return ()
-        return next((t.verify_with for t in configured[1].tools if t.name == tool), ())
+        tools = () if configured is None else configured[1].tools
+        return next((t.verify_with for t in tools if t.name == tool), ())
 
     def _call(self, key: CallKey) -> Call | None:
         where = self._where.get(key)
@@ -331,7 +332,7 @@ class Transcript:
         if call is None or not self._takes_place(call, body):
             return
         result = Result(event=event, status=body.status, parts=body.parts, failure=body.failure)
-        self._put(body.call, replace(call, result=result))
+        self._put(call.key, replace(call, result=result))
         self._answered[body.call] = (self._at, self.strands.tips[self._at].header.seq)
         self._unseen.add(body.call)
 
@@ -377,9 +378,8 @@ class Transcript:
             both = (TextPart(text=text), TextPart(text=body.text))
             self._blocks.add(Notice(event=event, text=TWO_EDITS, attached=both))
         elif body.origin == "hand":
-            self._blocks.add(
-                Notice(event=event, text=HAND_EDIT, attached=(TextPart(text=body.text),))
-            )
+            new = (TextPart(text=body.text),)
+            self._blocks.add(Notice(event=event, text=HAND_EDIT, attached=new))
 
     def _is_apart(self, body: Memory) -> bool:
         """Whether an edit is of an older text and stands beside the others (docs/format.md#memory).

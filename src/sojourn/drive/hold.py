@@ -30,7 +30,7 @@ from sojourn.format.timeline_write import SALT_BYTES, Chain, Line, salts, write_
 from sojourn.format.working_memory import MAX_EDIT, add, compare, digest_of
 from sojourn.ids import BlobId, CapsuleId, EventId, MachineId, Seq
 from sojourn.ports import Randomness, Store, Tip
-from sojourn.render import blobs_needed
+from sojourn.render import Needed
 
 SALTS_AT_ONCE: Final = 64
 """Salts that are made of one token: the kernel is asked once for so many events."""
@@ -87,6 +87,7 @@ class Hold:
         self._time = ""
         self._dropped: SojournError | None = None
         self._clean_at = -1
+        self._needed = Needed()
         self._over = False
         self.gone = ending.gone
 
@@ -323,7 +324,7 @@ class Hold:
         system: Text = "" if configured is None else configured[1].system
         memory = self.text(self.transcript.first_memory)
         prompt = self.transcript.prompt(system=system, memory=memory)
-        return prompt, read_blobs(self._store, blobs_needed(prompt), gone=self.gone)
+        return prompt, read_blobs(self._store, self._needed.of(prompt), gone=self.gone)
 
     def text(self, text: Text) -> str:
         """The whole string, read from its blob when it is one."""

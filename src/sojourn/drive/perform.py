@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sojourn.core.turn import CallModel, CallTool
 from sojourn.drive.hold import Hold
@@ -15,7 +15,7 @@ from sojourn.format.parts import TextPart
 from sojourn.ids import TurnId
 from sojourn.ports import Model, Sandbox, Tool, ToolContext, ToolResult, WallClock
 from sojourn.ports_recall import Recall
-from sojourn.render import Reply, ReplyReader, Target, dialect
+from sojourn.render import Kept, Reply, ReplyReader, Target, dialect
 
 STOPPED_MODEL = "A person stopped this reply; what had come by then is kept here."
 STOPPED_TOOL = "A person stopped this call while it ran; what it had done by then is done."
@@ -41,6 +41,7 @@ class Performer:
     failed: Callable[[CallError], None]
     ask: Callable[[str], Awaitable[str]] | None = None
     recall: Recall | None = None
+    kept: Kept = field(default_factory=Kept)
 
     async def call_model(self, effect: CallModel, turn: TurnId) -> ModelOutcome:
         """Send the request that the log renders to; a cancelled call keeps what had come."""
@@ -49,7 +50,7 @@ class Performer:
         try:
             target = Target(issuer=self.model.issuer, profile=self.model.profile)
             prompt, blobs = self.hold.prompt()
-            rendered = kind.render(prompt, target, blobs)
+            rendered = kind.render(prompt, target, blobs, kept=self.kept)
             await self._read(reader, effect, rendered.payload)
         except CallError as error:
             return self._model_failed(effect, turn, reader, error)

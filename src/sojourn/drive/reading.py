@@ -3,7 +3,9 @@
 The same reading serves looking and holding, so nobody sees another log than the one that runs.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import gc
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sojourn.core.ledger_record import LedgerRecord
@@ -110,11 +112,25 @@ def _fold(
 ) -> "tuple[Folding, Ending]":
     folding = Folding(store, wanted)
     reader = Reader(known=seen, read_blob=lambda ref: blob_or_none(store, ref))
-    for chunk in store.read_log():
-        folding.take(reader.feed(chunk))
-    ending = reader.finish(same_boot=same_boot)
-    folding.take(ending.rest)
+    with _uncollected():
+        for chunk in store.read_log():
+            folding.take(reader.feed(chunk))
+        ending = reader.finish(same_boot=same_boot)
+        folding.take(ending.rest)
     return folding, ending
+
+
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """What a fold makes is kept, so a search for garbage in it, over and over, finds nothing."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _own_chain(

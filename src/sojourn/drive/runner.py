@@ -68,6 +68,7 @@ class Runner:
     _calling: bool = False
     _stops: int = 0
     _heard: list[InboxItem] = field(default_factory=list[InboxItem])
+    _made_here: Here | None = None
 
     def pause(self) -> None:
         """Stop at the next safe point: the running call comes to its end first."""
@@ -103,10 +104,12 @@ class Runner:
         if decision is not None and ready.effect is None:
             self._draft(decision)
         while ready.effect is None or not isinstance(ready.effect, Rest):
-            if self._is_between_calls():
+            between = self._is_between_calls()
+            if between:
                 await _let_others_in()
                 self._heed()
-            ready = Ready(effect=Rest(reason="left")) if self._left() else await self._go_on()
+            left = self._left()
+            ready = Ready(effect=Rest(reason="left")) if left else await self._go_on(between)
             match ready.effect:
                 case None:
                     continue
@@ -125,8 +128,8 @@ class Runner:
             raise asyncio.CancelledError
         return ready.effect
 
-    async def _go_on(self) -> Ready:
-        wanted = self._wanted()
+    async def _go_on(self, between: bool) -> Ready:
+        wanted = self._wanted(between)
         ready = step(self.hold.state, wanted, self._here())
         ends = any(isinstance(record, TurnEnded) for record in ready.records)
         if ends and self.before_end is not None:
@@ -164,9 +167,9 @@ class Runner:
         state = self.hold.state
         return state.model is None and all(call.finished for call in state.calls)
 
-    def _wanted(self) -> StepInput:
+    def _wanted(self, between: bool) -> StepInput:
         """`Next`, with the inbox read where a model call or the turn's end may follow."""
-        if self._is_between_calls():
+        if between:
             self._hear()
         state = self.hold.state
         resting = state.answered and not state.unseen
@@ -183,15 +186,18 @@ class Runner:
         return ready
 
     def _here(self) -> Here:
-        return Here(
-            runner=self.runner,
-            boot=self.performer.boot,
-            configured=self.hold.configured,
-            issuer=self.performer.model.issuer,
-            heads=self.hold.other_heads,
-            rules=self.rules,
-            max_model_calls=self.max_model_calls,
-        )
+        configured, here = self.hold.configured, self._made_here
+        if here is None or here.configured != configured:
+            here = self._made_here = Here(
+                runner=self.runner,
+                boot=self.performer.boot,
+                configured=configured,
+                issuer=self.performer.model.issuer,
+                heads=self.hold.other_heads,
+                rules=self.rules,
+                max_model_calls=self.max_model_calls,
+            )
+        return here
 
     def _turn(self) -> TurnId:
         turn = self.hold.state.turn

@@ -1,7 +1,7 @@
 """Events as bytes: the one place where lines of the log are made (docs/format.md#events)."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -61,10 +61,12 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     chain: Chain
 
 
-def salts(token: bytes) -> Iterator[str]:
+def salts(token: bytes) -> list[str]:
     """A salt for each 16 random bytes: 22 characters of base64url without padding."""
-    for at in range(0, len(token), SALT_BYTES):
-        yield urlsafe_b64encode(token[at : at + SALT_BYTES])[:SALT].decode()
+    pieces = [token[at : at + SALT_BYTES] for at in range(0, len(token), SALT_BYTES)]
+    # Two zero bytes fill each up to a whole number of groups, so that one call encodes them all.
+    text = urlsafe_b64encode(b"".join([piece + b"\0\0" for piece in pieces])).decode()
+    return [text[at : at + SALT] for at in range(0, len(text), SALT + 2)]
 
 
 def write(bodies: Sequence[AnyBody], *, chain: Chain, time: str, salts: Sequence[str]) -> Batch:

@@ -1,6 +1,7 @@
 """VIEW to REQUEST and REPLY to PARTS, pure: one API a dialect (docs/rendering.md)."""
 
 from sojourn.render.dialect import Dialect, dialect, dialects
+from sojourn.render.kept import Kept, Needed
 from sojourn.render.reply import Delta, Reply, ReplyReader, StreamEvent
 from sojourn.render.request import (
     Constraints,
@@ -15,7 +16,9 @@ __all__ = [
     "Constraints",
     "Delta",
     "Dialect",
+    "Kept",
     "Loss",
+    "Needed",
     "Rendered",
     "Reply",
     "ReplyReader",

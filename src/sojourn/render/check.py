@@ -21,28 +21,57 @@ from sojourn.render.source import is_whole
 from sojourn.render.wire_ids import WireIds
 
 
-def self_check(draft: Draft, target: Target) -> None:
-    """Pass only what every provider of this kind takes.
+class Seen:
+    """The messages up to the last reply of a request that was found sound, and their calls."""
+
+    def __init__(self) -> None:
+        self.target: Target | None = None
+        self.messages: tuple[Message, ...] = ()
+        self.ids: WireIds | None = None
+
+
+def self_check(draft: Draft, target: Target, seen: Seen | None = None) -> None:
+    """Pass only what every provider of this kind takes; not looked at again is what was `seen`.
 
     Raises: CallError `request_unsound`: a fault of sojourn, nothing was sent.
     """
     if not draft.messages or not isinstance(draft.messages[0], FromUser):
         raise _unsound("the first message is not the user's")
-    ids = WireIds(target.profile)
-    before: Message | None = None
-    for message in draft.messages:
-        _check_place(message, before)
-        for ask in _asks(message):
-            if ids.of(ask.key) is not None:
-                raise _unsound("a call stands in it twice")
-            if ids.take(ask.key, ask.wire_id) != ask.wire_id:
-                raise _unsound("a call's id is not legal, or not its own")
-        _check_pieces(message)
-        before = message
+    start, ids = _known(draft, target, seen or Seen())
+    last = _last_reply(draft.messages)
+    for at in range(start, len(draft.messages)):
+        if at == last and seen is not None:
+            seen.target, seen.messages, seen.ids = target, draft.messages[:at], ids.copy()
+        _check_message(draft.messages, at, ids)
+    before = draft.messages[-1]
     if isinstance(before, FromModel) and (_asks(before) or not continues(before)):
         raise _unsound("the list ends with a reply")
     if target.profile.calls_need_tools and not draft.offers and _any_calls(draft):
         raise _unsound("calls stand in the messages and no tool is declared")
+
+
+def _known(draft: Draft, target: Target, seen: Seen) -> tuple[int, WireIds]:
+    """From where on to look, and the ids of the calls before."""
+    count = len(seen.messages)
+    if seen.ids is None or seen.target != target or draft.messages[:count] != seen.messages:
+        return 0, WireIds(target.profile)
+    return count, seen.ids.copy()
+
+
+def _last_reply(messages: tuple[Message, ...]) -> int:
+    found = (at for at in range(len(messages) - 1, -1, -1) if isinstance(messages[at], FromModel))
+    return next(found, -1)
+
+
+def _check_message(messages: tuple[Message, ...], at: int, ids: WireIds) -> None:
+    message = messages[at]
+    _check_place(message, messages[at - 1] if at else None)
+    for ask in _asks(message):
+        if ids.of(ask.key) is not None:
+            raise _unsound("a call stands in it twice")
+        if ids.take(ask.key, ask.wire_id) != ask.wire_id:
+            raise _unsound("a call's id is not legal, or not its own")
+    _check_pieces(message)
 
 
 def _unsound(what: str) -> CallError:

@@ -12,6 +12,7 @@ from sojourn.render import anthropic, openai_chat
 from sojourn.render.anthropic_reply import MessagesReader
 from sojourn.render.check import self_check
 from sojourn.render.draft import Ask, Draft, FromModel, Pass
+from sojourn.render.kept import Kept
 from sojourn.render.openai_chat_reply import ChatReader
 from sojourn.render.prompt import PASSES, prepare
 from sojourn.render.reply import ReplyReader
@@ -27,15 +28,27 @@ class Dialect:
     shape: Callable[[Draft, Target], dict[str, object]]
     new_reader: Callable[[], ReplyReader]
 
-    def render(self, prompt: Prompt, target: Target, blobs: Mapping[BlobId, bytes]) -> Rendered:
+    def render(
+        self,
+        prompt: Prompt,
+        target: Target,
+        blobs: Mapping[BlobId, bytes],
+        *,
+        kept: Kept | None = None,
+    ) -> Rendered:
         """The request for this target: the same prompt and target give the same bytes.
 
-        `blobs` holds at least those that `blobs_needed` names. Pure (docs/rendering.md#purity).
+        `blobs` holds at least those that `blobs_needed` names. Pure (docs/rendering.md#purity):
+        `kept` spares work where an earlier request began alike, and changes nothing else.
 
         Raises: FormatError `blob_missing`; CallError `request_unsound`.
         """
-        draft = prepare(prompt, target, blobs)
-        self_check(draft, target)
+        if kept is None:
+            kept = Kept()
+            draft = prepare(prompt, target, blobs)
+        else:
+            draft = kept.prepare(prompt, target, blobs)
+        self_check(draft, target, kept.seen)
         return self._rendered(draft, target)
 
     def render_without(

@@ -34,7 +34,7 @@ from sojourn.render.request import Loss, Target
 from sojourn.render.source import read_object
 
 
-class Words(msgspec.Struct, frozen=True):
+class Words(msgspec.Struct, frozen=True, gc=False):
     """Visible text; `citations` is JSON source text, `refusal` when the model declined so."""
 
     text: str
@@ -42,14 +42,14 @@ class Words(msgspec.Struct, frozen=True):
     refusal: bool = False
 
 
-class Private(msgspec.Struct, frozen=True):
+class Private(msgspec.Struct, frozen=True, gc=False):
     """Reasoning that only its issuer can read, as JSON source text; no kind: in no such form."""
 
     kind: str | None
     data: str
 
 
-class Ask(msgspec.Struct, frozen=True):
+class Ask(msgspec.Struct, frozen=True, gc=False):
     """A call the model asked for.
 
     `arguments` is JSON source text, `value` the object it holds once `wrap_arguments` has seen it.
@@ -63,7 +63,7 @@ class Ask(msgspec.Struct, frozen=True):
     caller: str | None = None
 
 
-class Served(msgspec.Struct, frozen=True):
+class Served(msgspec.Struct, frozen=True, gc=False):
     """A call that the provider made itself, or its result: its block's JSON source text.
 
     `value` is the block, once `filter_private` has let it pass.
@@ -75,7 +75,7 @@ class Served(msgspec.Struct, frozen=True):
     value: dict[str, object] | None = None
 
 
-class Media(msgspec.Struct, frozen=True):
+class Media(msgspec.Struct, frozen=True, gc=False):
     """An image or file: its bytes, or where the target finds it; `title` says what it is."""
 
     media_type: str
@@ -91,14 +91,14 @@ class Media(msgspec.Struct, frozen=True):
 Piece: TypeAlias = Words | Private | Ask | Served | Media
 
 
-class FromUser(msgspec.Struct, frozen=True):
+class FromUser(msgspec.Struct, frozen=True, gc=False):
     """What a person said, or what the runtime tells the model."""
 
     event: EventId | None
     pieces: tuple[Piece, ...]
 
 
-class FromModel(msgspec.Struct, frozen=True):
+class FromModel(msgspec.Struct, frozen=True, gc=False):
     """A reply; `own` when the target itself made it."""
 
     event: EventId
@@ -109,7 +109,7 @@ class FromModel(msgspec.Struct, frozen=True):
     calls: tuple[Call, ...]
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """The result of one call, as the model reads it."""
 
     key: CallKey
@@ -119,7 +119,7 @@ class Answer(msgspec.Struct, frozen=True):
     pieces: tuple[Piece, ...]
 
 
-class Answers(msgspec.Struct, frozen=True):
+class Answers(msgspec.Struct, frozen=True, gc=False):
     """The results of one batch; `after` is user content that belongs to them."""
 
     event: EventId
@@ -130,7 +130,7 @@ class Answers(msgspec.Struct, frozen=True):
 Message: TypeAlias = FromUser | FromModel | Answers
 
 
-class Offer(msgspec.Struct, frozen=True):
+class Offer(msgspec.Struct, frozen=True, gc=False):
     """A tool as it is offered."""
 
     name: str
@@ -138,7 +138,7 @@ class Offer(msgspec.Struct, frozen=True):
     schema: dict[str, object]
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Draft(msgspec.Struct, frozen=True, gc=False):
     """All of a request but its shape.
 
     `stubs` when the offers only name the tools of earlier calls and none may be called;

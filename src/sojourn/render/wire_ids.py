@@ -4,6 +4,7 @@ docs/rendering.md#wire-ids.
 """
 
 from collections.abc import Callable
+from copy import copy
 from hashlib import sha256
 from string import ascii_letters, digits
 from typing import Final
@@ -58,6 +59,12 @@ class WireIds:
         self._used.add(wire)
         return wire
 
+    def copy(self) -> "WireIds":
+        """One that goes on from here without changing this one."""
+        other = copy(self)
+        other._given, other._used = self._given.copy(), self._used.copy()
+        return other
+
     def of(self, key: CallKey) -> str | None:
         """The id already given to this key."""
         return self._given.get(key)
@@ -96,7 +103,11 @@ def wire_name(name: str, *, longest: int) -> str:
 
 def map_ids(draft: Draft, target: Target) -> Draft:
     """Give every call and its result their id."""
-    ids = WireIds(target.profile)
+    return give_ids(draft, WireIds(target.profile))
+
+
+def give_ids(draft: Draft, ids: WireIds) -> Draft:
+    """The same, after the calls that `ids` knows already."""
     messages: list[Message] = []
     losses: list[Loss] = []
     for message in draft.messages:

@@ -30,6 +30,12 @@ _FLAGS: Final[dict[OpenMode, int]] = {
     "lock": os.O_RDWR | os.O_CREAT,
 }
 
+_KINDS: Final[dict[int, Kind]] = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "folder",
+    stat.S_IFLNK: "link",
+}
+
 
 class FileStat(msgspec.Struct, frozen=True, gc=False):
     """What kind of thing a path or handle is, its size in bytes, and which one it is.
@@ -226,16 +232,8 @@ class OsDisk:
 
 
 def _file_stat(found: os.stat_result) -> FileStat:
-    kind, changed = _kind(found.st_mode), found.st_mtime_ns
-    return FileStat(kind, found.st_size, found.st_dev, found.st_ino, changed)
-
-
-def _kind(mode: int) -> Kind:
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+    return FileStat(kind, found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns)
 
 
 def _entry_kind(entry: "os.DirEntry[str]") -> Kind:
