@@ -11,13 +11,15 @@ import sys
 import tempfile
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from machines import judge
-from machines.host import Host, ended, until, why_not
+from machines.host import Host, until, why_not
+from machines.host import ended as has_ended
 from machines.trouble import ALL, Scene
 from machines.world import CAPSULE, World, three_machines
 
@@ -26,6 +28,13 @@ SETTLE_SECONDS = 120.0
 ASK_SECONDS = 4.0
 WORK_SECONDS = 60.0
 MOMENTS = ("FROZEN", "IN_DOUBT", "RETIRED")
+
+FAULTY: Mapping[str, Any] = {
+    "troubles": ("mover killed",),
+    "moments": ("IN_DOUBT",),
+    "faulty": True,
+}
+"""Where a rule of moves is left out, and what shows it soonest."""
 
 
 class Broken(Exception):
@@ -44,7 +53,7 @@ class Campaign:
     tally: Tally[str] = field(default_factory=Tally[str])
     frozen: list[int] = field(default_factory=list[int])
     asked: list[str] = field(default_factory=list[str])
-    _mover_died: bool = False
+    _deaths: bool = False
 
     def move(self, number: int) -> None:
         """One move with its trouble, settled and judged. Raises: Broken, RuntimeError."""
@@ -84,15 +93,19 @@ class Campaign:
     ) -> None:
         """What becomes of the move."""
         outcome = self._outcome(source, mover)
-        self._mover_died |= outcome == "killed"
+        self._deaths |= outcome == "killed" or "killed" in what or "crashed" in what
+        ended = time.monotonic()
         self._heal()
         holder = self._settle()
+        settled = time.monotonic()
         self._works(holder)
         self._judge()
-        self.tally[outcome] += 1
+        self.tally[outcome.partition(" ")[0]] += 1
         self.tally["moves"] += 1
         self.tally["arrived"] += holder == target
-        self.say(f"{what} {outcome:10} now {holder}  {time.monotonic() - began:5.1f} s")
+        now = time.monotonic()
+        times = (ended - began, settled - ended, now - settled)
+        self.say(f"{what} {outcome:10} now {holder} {' + '.join(f'{one:.1f}' for one in times)} s")
 
     def finish(self) -> None:
         """Let the agent rest, and look at every byte. Raises: Broken."""
@@ -149,8 +162,12 @@ class Campaign:
             time.sleep(0.001)
 
     def _outcome(self, source: Host, mover: "subprocess.Popen[bytes]") -> str:
+        def is_over() -> bool:
+            _raise(list(judge.never(self.world)))
+            return has_ended(mover)
+
         try:
-            until(lambda: ended(mover), MOVER_SECONDS, "the mover to end")
+            until(is_over, MOVER_SECONDS, "the mover to end")
         except RuntimeError as late:
             raise Broken(f"{late}: {_said(source, 'mover.err')}") from None
         said = _said(source, "mover.out")
@@ -160,11 +177,12 @@ class Campaign:
             return "killed"
         if "outcome" not in answer:
             self.tally[f"error {answer['error']['code']}"] += 1
-            return "refused"
+            return f"refused ({answer['error']['code']})"
         if answer["outcome"] == "moved":
             self.frozen.append(answer["frozen_milliseconds"])
         elif answer["reason"]:
             self.tally[f"reason {answer['reason']['code']}"] += 1
+            return f"{answer['outcome']} ({answer['reason']['code']})"
         return answer["outcome"]
 
     def _heal(self) -> None:
@@ -181,7 +199,8 @@ class Campaign:
         end = time.monotonic() + SETTLE_SECONDS
         ask = time.monotonic() + ASK_SECONDS
         while faults := self._open():
-            if len(world.holders()) > 1 or time.monotonic() > end:
+            _raise(list(judge.never(world)))
+            if time.monotonic() > end:
                 raise Broken("; ".join(faults))
             if time.monotonic() > ask:
                 ask = time.monotonic() + ASK_SECONDS
@@ -190,10 +209,10 @@ class Campaign:
         return world.holders()[0]
 
     def _open(self) -> list[str]:
-        """What is not settled; a mover that died before it promised anything cannot clean up."""
+        """What is not settled; what the dead left lying there goes when the daemon next starts."""
         faults = list(judge.of_the_ledgers(self.world))
         left = list(judge.of_the_staging(self.world))
-        if not self._mover_died:
+        if not self._deaths:
             return faults + left
         if left and not faults:
             self.tally["staging left until the next start"] += 1
@@ -276,6 +295,7 @@ def main() -> int:
     words = argparse.ArgumentParser()
     words.add_argument("--moves", type=int, default=500)
     words.add_argument("--seed", type=int, default=None)
+    words.add_argument("--faulty", action="store_true", help="leave a rule out")
     words.add_argument("--seconds", type=float, default=float("inf"))
     given = words.parse_args()
     if why := why_not():
@@ -284,7 +304,13 @@ def main() -> int:
     seed = Random().randrange(1 << 32) if given.seed is None else given.seed
     folder = Path(tempfile.mkdtemp(prefix="sojourn-machines-"))
     try:
-        campaign = run(folder, moves=given.moves, seed=seed, seconds=given.seconds)
+        campaign = run(
+            folder,
+            moves=given.moves,
+            seed=seed,
+            seconds=given.seconds,
+            **(FAULTY if given.faulty else {}),
+        )
     except (Broken, RuntimeError, OSError) as failure:
         print(f"BROKEN, seed {seed}: {failure}\neverything is left in {folder}")
         return 1

@@ -135,7 +135,7 @@ class Host:
     @property
     def outside(self) -> str:
         """The counter's address on the cable that leads out of this host."""
-        return f"10.213.0.{4 * self.number + 1}"
+        return f"{_subnet()}.{4 * self.number + 1}"
 
     @property
     def home(self) -> Path:
@@ -152,7 +152,7 @@ class Host:
         ip("link", "set", mine, "up")
         within = ("-n", self.net)
         ip(*within, "addr", "add", f"{self.address}/24", "dev", "lan")
-        ip(*within, "addr", "add", f"10.213.0.{4 * self.number + 2}/30", "dev", "out")
+        ip(*within, "addr", "add", f"{_subnet()}.{4 * self.number + 2}/30", "dev", "out")
         for device in ("lo", "lan", "out"):
             ip(*within, "link", "set", device, "up")
 
@@ -298,6 +298,12 @@ class Host:
 
 
 SOJOURN = (sys.executable, "-m", "sojourn")
+
+
+def _subnet() -> str:
+    """One for each process, since these addresses are this machine's own, too."""
+    pid = os.getpid()
+    return f"10.{64 + pid % 128}.{pid // 128 % 256}"
 
 
 def ip(*words: str) -> None:

@@ -80,6 +80,7 @@ def of_the_ledgers(world: World) -> Iterator[str]:
     holders = world.holders()
     if len(holders) != 1:
         yield f"holders: {world.states()}"
+    yield from never(world)
     records = {name: record for name in world.hosts if (record := world.record(name))}
     epochs = {name: record["epoch"] for name, record in records.items()}
     if holders and epochs[holders[0]] != max(epochs.values()):
@@ -88,6 +89,14 @@ def of_the_ledgers(world: World) -> Iterator[str]:
         moves: Event = record.get("moves") or {}
         if moves.get("slot"):
             yield f"{name}: a slot is left"
+
+
+def never(world: World) -> Iterator[str]:
+    """What must not be at any moment, however short."""
+    if world.two_hold():
+        yield f"two holders: {world.states()}"
+    if "SUSPECT" in world.states().values():
+        yield f"a record is SUSPECT: {world.states()}"
 
 
 def of_the_staging(world: World) -> Iterator[str]:

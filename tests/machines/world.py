@@ -17,6 +17,7 @@ from machines.switch import Switch
 NAMES = ("a", "b", "c")
 CAPSULE = "box"
 LINE_BYTES = 100_000
+IDLE = (b'"kind":"sealed"', b'"kind":"activated"', b'"kind":"snapshot"')
 BALLAST = 8
 BALLAST_BYTES = 60_000
 
@@ -59,6 +60,11 @@ class World:
     def holders(self) -> list[str]:
         return [name for name, state in self.states().items() if state == "HOLDER"]
 
+    def two_hold(self) -> bool:
+        """Whether two hosts hold the capsule at one moment: both did at two looks."""
+        first = self.holders()
+        return len(first) > 1 and first == self.holders()
+
     def log(self, host: str) -> list[dict[str, Any]]:
         """The whole lines of the log in the folder that the host's record names."""
         record = self.record(host)
@@ -68,14 +74,15 @@ class World:
         return [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
 
     def rests(self, host: str) -> bool:
-        """Whether the host's log ends with the end of a turn."""
+        """Whether the host's log ends with the end of a turn, and with what needs no agent."""
         record = self.record(host)
         if record is None or not record["folder"]:
             return False
         with (Path(record["folder"]) / "memory/timeline_events.jsonl").open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LINE_BYTES))
             lines = log.read().split(b"\n")
-        return b'"kind":"turn_ended"' in lines[-2]
+        busy = (line for line in reversed(lines[:-1]) if not any(kind in line for kind in IDLE))
+        return b'"kind":"turn_ended"' in next(busy, b"")
 
 
 @contextmanager
