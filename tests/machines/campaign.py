@@ -223,13 +223,20 @@ class Campaign:
         for name, state in self.world.states().items():
             match state:
                 case "FROZEN":
-                    self.tally["aborted by hand"] += 1
-                    self.world.hosts[name].run("move", "abort", CAPSULE, "--json")
+                    self._by_hand(name, "abort")
                 case "IN_DOUBT":
-                    self.tally["asked by hand"] += 1
-                    self.world.hosts[name].run("move", "resume", CAPSULE, "--json")
+                    self._by_hand(name, "resume")
                 case _:
                     pass
+
+    def _by_hand(self, name: str, what: str) -> None:
+        self.tally[f"{what} by hand"] += 1
+        answer = self.world.hosts[name].run("move", what, CAPSULE, "--json").json()
+        for capsule in answer.get("capsules", ()):
+            for failure in capsule["failures"]:
+                self.tally[f"{what} by hand: {failure['code']}"] += 1
+        if "error" in answer:
+            self.tally[f"{what} by hand: {answer['error']['code']}"] += 1
 
     def _works(self, holder: str) -> None:
         """The agent goes on at the holder; one whose turn came to its limit is told to.

@@ -187,6 +187,9 @@ class Host:
         """Every process of it is killed at once."""
         os.kill(self._init, signal.SIGKILL)
         until(self._dead, 30, f"the processes of {self.name} to end")
+        for program in self._programs:
+            if program.stdin is not None:
+                program.stdin.close()
         self._programs = []
 
     def _dead(self) -> bool:
