@@ -230,14 +230,18 @@ def test_what_is_likely_a_secret_stops_it_until_it_is_accepted(stage: Stage) -> 
     assert export(stage, accept=found).new
 
 
-def test_what_cannot_be_read_stops_the_export_before_anything_is_sealed(stage: Stage) -> None:
+@pytest.mark.parametrize("instead", ["nothing", "a folder"])
+def test_a_blob_that_is_not_there_stops_the_export_before_anything_is_sealed(
+    stage: Stage, instead: str
+) -> None:
     blob = next((stage.capsule / layout.BLOBS).iterdir())
     blob.unlink()
-    blob.mkdir()
+    if instead == "a folder":
+        blob.mkdir()
     with pytest.raises(FormatError) as refused:
         export(stage)
     path = f"{layout.BLOBS}/{blob.name}"
-    assert (refused.value.code, refused.value.file) == ("scan_incomplete", path)
+    assert (refused.value.code, refused.value.file) == ("blob_missing", path)
     assert stage.bodies(Sealed) == [] and left(stage) == []
 
 

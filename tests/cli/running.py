@@ -7,13 +7,18 @@ line `> ...` or `! ...` stands for any lines. Ids, times and the like are replac
     python tests/cli/running.py FILE...    write what the commands answer now into the scripts
 """
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from pathlib import Path
+
+import jsonschema
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts" / "cli"
 BIN = Path(sys.executable).parent
@@ -44,7 +49,8 @@ NAMES = [
     (r"(?<=\"length\":)\d+|(?<=\"log_bytes\":)\d+", "<n>"),
     (r",\"milliseconds\":\d+", ""),
     (r"\"input\":\d+,\"output\":\d+", '"input":<n>,"output":<n>'),
-    (r"(?<=\"bytes\":)\d+", "<n>"),
+    (r"(?<=milliseconds\":)[\d.]+", "<n>"),
+    (r"(?<=\"bytes\":)\d+|(?<=\"bytes_frozen\":)\d+", "<n>"),
     (r"\b\d+(\.\d)? (B|kB|MB|GB|TB)\b", "<size>"),
     (r"(?<=\"size\":)\d+", "<n>"),
     (r"\bbyte [\d,]+", "byte <n>"),
@@ -52,6 +58,13 @@ NAMES = [
     (r"(\"salt\": ?\")[A-Za-z0-9_-]{22}(?=\")", r"\1<salt>"),
     (r"\b3\.1\d\.\d+\b", "<python>"),
 ]
+
+
+@cache
+def schema(name: str) -> jsonschema.Draft202012Validator:
+    """What a command's answers with --json are to fit."""
+    text = resources.files("sojourn.cli").joinpath("schemas", f"{name}.json").read_text("utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))
 
 
 @dataclass

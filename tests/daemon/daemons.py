@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
+from cli.running import schema
 from sojourn.agent import Machine
 from sojourn.agent.links import book_of, certificate_of, identity_of, socket_of
 from sojourn.core.migration_messages import (
@@ -232,6 +233,7 @@ def process(folder: Path, *options: str) -> Generator[Process]:
         line = program.stdout.readline()
         try:
             assert line, program.stderr and program.stderr.read()
+            schema("serve").validate(json.loads(line))
             yield Process(folder, program, json.loads(line))
         finally:
             if program.poll() is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.running import schema
 from daemon.daemons import (
     Running,
     answered,
@@ -311,6 +312,8 @@ def test_two_people_at_two_terminals(tmp_path: Path, words: tuple[str, str]) -> 
         known = answered(sojourn(there, "remote", "list", "--json"))["remotes"]
         if words == ("yes", "yes"):
             assert ends == (0, 0), said
+            for out, _ in said:
+                schema("pair").validate(json.loads(out.splitlines()[-1]))
             assert json.loads(said[0][0])["remote"]["rights"] == ["look"]
             assert sojourn(there, "ps", "-a", "--remote", "waits").returncode == 0
         else:

@@ -243,12 +243,24 @@ def _survey(store: Store, survey: _Survey, event: Event) -> None:
 
 
 def _blobs(files: Contents, survey: _Survey, *, without_workspace: bool) -> dict[str, int]:
-    """Name and size of every blob that the archive holds."""
+    """Name and size of every blob that the archive holds.
+
+    Raises: FormatError `blob_missing` for one that the log names, and nothing says is gone.
+    """
     left_out = survey.workspace - survey.named if without_workspace else set[BlobId]()
     left_out = left_out | survey.gone.redacted
+    sizes = files.blob_sizes()
+    for lacking in sorted(survey.named - survey.gone.redacted - survey.gone.lost - sizes.keys()):
+        raise FormatError(
+            f"the archive would lack a blob that the log names: {lacking}",
+            code="blob_missing",
+            state="Nothing was sealed or written.",
+            hint="Put the blob back, or let `sojourn repair` record that it is lost.",
+            file=f"{layout.BLOBS}/{lacking}",
+        )
     return {
         name: size
-        for name, size in files.blob_sizes().items()
+        for name, size in sizes.items()
         if layout.is_blob_name(name) and BlobId(name) not in left_out
     }
 
