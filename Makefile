@@ -10,7 +10,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
-FAST := -n auto -m "not slow"
+FAST := -n auto -m "not slow and not machines"
 SLOW := -n auto -m slow
 
 .DEFAULT_GOAL := help
@@ -78,6 +78,7 @@ slow: setup ## the slow tests: kill sweep, power cuts, big files
 	$(BIN)/pytest $(SLOW)
 
 machines: setup ## move an agent among three machines that are killed and cut off; needs root; MOVES=500
+	$(BIN)/pytest -n 0 -m machines
 	PYTHONPATH=tests $(BIN)/python -u -m machines.campaign --moves $(or $(MOVES),500) \
 	    $(if $(SEED),--seed $(SEED))
 

@@ -10,7 +10,7 @@ from machines import campaign
 from machines.host import why_not
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.machines,
     pytest.mark.skipif(bool(why_not()), reason=f"no machines in miniature: {why_not()}"),
 ]
 

@@ -13,7 +13,7 @@ import pytest
 from moves.pair import DirectPeer, Pair, Silent
 from sojourn.core.notices import MOVED
 from sojourn.drive.settling import settle
-from sojourn.errors import HeldElsewhereError, MigrationError
+from sojourn.errors import HeldElsewhereError, MigrationError, StoppedError
 from sojourn.format.capsule_kinds import Activated
 from sojourn.format.event import Event, ToolOutcome
 from sojourn.render import render_bytes
@@ -232,6 +232,29 @@ def test_a_call_that_takes_longer_than_its_grace_is_ended_and_unknown(tmp_path: 
     assert pair.run("b", act=lambda agent: agent.resume()).text == "Done."
     arrived = [event.body for event in events(pair, "b") if isinstance(event.body, Activated)]
     assert arrived[0].unknown == (calls[0].call,)
+
+
+def test_a_second_move_with_less_grace_ends_the_call_that_the_first_would_have_waited_for(
+    tmp_path: Path,
+) -> None:
+    pair = Pair(tmp_path, script(tmp_path, "sleep 600"))
+    process = running(pair)
+
+    async def cancelled() -> Any:
+        stop = asyncio.Event()
+
+        class Stopping(Silent):
+            def phase(self, phase: str) -> None:
+                if phase == "stop":
+                    asyncio.get_running_loop().call_later(0.5, stop.set)
+
+        return await pair.moving("a", "b", watcher=Stopping(), stop=stop, grace=600.0)
+
+    with pytest.raises(StoppedError):
+        asyncio.run(cancelled())
+    moved = pair.move("a", "b", grace=0.0)
+    _, err = process.communicate(timeout=60)
+    assert (moved.outcome, process.returncode) == ("moved", 5), (moved, err)
 
 
 def test_a_process_whose_agent_was_not_moved_after_all_goes_on(tmp_path: Path) -> None:

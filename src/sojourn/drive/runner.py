@@ -152,14 +152,16 @@ class Runner:
     async def _watch(self) -> None:
         """While a call runs: when somebody asks for the capsule, end the call after its grace."""
         clock = self.performer.clock
-        while (grace := self._grace()) is None:
-            await clock.wait(LOOK)
-        until = clock.monotonic() + grace
-        while (left := until - clock.monotonic()) > 0:
-            await clock.wait(min(LOOK, left))
-            if self._grace() is None:
-                # Taken back: the call goes on, and the turn is left after it.
-                return
+        until: float | None = None
+        given: float | None = None
+        while until is None or clock.monotonic() < until:
+            left = LOOK if until is None else min(LOOK, max(until - clock.monotonic(), 0.0))
+            grace = self._grace()
+            if grace != given:
+                # Asked, taken back, or asked again, perhaps by somebody with less patience.
+                given, until = grace, None if grace is None else clock.monotonic() + grace
+                continue
+            await clock.wait(left)
         self.cut()
 
     def _is_between_calls(self) -> bool:

@@ -119,6 +119,7 @@ MUTANTS = (
     _driver("write-first: answered early", s.CRASH, STUCK, "answered_early"),
     _driver("write-again: not rewritten", s.CUT, STUCK, "not_rewritten"),
     Mutant(name="floor-kept: never", setting=s.DIRECT, rule=HOLDER, edits=NO_FLOOR),
+    _fence("floor-kept: not by the fence", s.DIRECT, LEFT, *NO_FLOOR["migration_fence"]),
     _fence("life: not compared", s.LOSS, HOLDER, (LIFE, NO_LIFE)),
     _driver("no-record-from-a-manifest", s.LOSS, HOLDER, "rebuilt"),
     _driver("frozen-first: the runner lives on", s.DIRECT, "one_runner", "runner_left_alive"),
@@ -229,12 +230,6 @@ SPARE = (
         s.DIRECT,
         "the fence raises it before it says no",
         target=NO_FLOOR["migration_target"],
-    ),
-    _spare(
-        "floor-kept: not by the fence",
-        s.DIRECT,
-        "propose has raised it; the fence does so for a proposal that comes after it",
-        fence=NO_FLOOR["migration_fence"],
     ),
     _spare(
         "own-answers: the sender is not compared",
