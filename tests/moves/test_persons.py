@@ -1,21 +1,26 @@
 """What a person ends: a move whose target forgot it, one that arrives, one whose mover lives."""
 
 import asyncio
+import json
 import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from daemon.daemons import answered, end_daemon, environment, process, sojourn
+from daemon.daemons import answered, end_daemon, environment, machine, process, sojourn
 from moves.harness import Fault, Link, Two, attempt, judge, prepared, recovered, two_in
 from sojourn.agent.moves import highest_epoch
-from sojourn.core.migration_messages import Message, Prepare
+from sojourn.agent.scripts import remember
+from sojourn.core.migration_messages import Answer, Message, Prepare
 from sojourn.drive.settling import abort, disown, settle
 from sojourn.errors import MigrationError
-from sojourn.ids import Epoch, MoveId
+from sojourn.ids import CapsuleId, Epoch, MoveId
 
 
 @pytest.fixture(scope="module")
@@ -95,10 +100,10 @@ def test_what_is_arriving_is_shown_and_dropped_when_a_person_says_so(template: P
     two = two_in(template)
 
     class Aborting(Link):
-        async def ask(self, message: Message) -> object:  # type: ignore[override]
+        async def ask(self, message: Message) -> Answer:
             if isinstance(message, Prepare):
                 shown = answered(sojourn(two.folder / "state-b", "move", "status", "--json"))
-                (one,) = shown["capsules"]  # pyright: ignore[reportGeneralTypeIssues]
+                (one,) = shown["capsules"]
                 assert (one["arriving"], one["capsule"]["id"]) == (True, two.capsule)
                 abort(two.machine("b").ports, two.capsule)
             return await super().ask(message)
@@ -109,6 +114,32 @@ def test_what_is_arriving_is_shown_and_dropped_when_a_person_says_so(template: P
     assert record.slot is None
     asyncio.run(recovered(two))
     assert judge(two, moved=False) == "a"
+
+
+@contextmanager
+def background(home: Path, *words: str, **options: Any) -> Generator["subprocess.Popen[str]"]:
+    """A command in a process of its own, which is ended at the end."""
+    program = [*options.pop("program", (sys.executable, "-m", "sojourn"))]
+    with subprocess.Popen(
+        [*program, *words],
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def wait_for(path: Path, process: "subprocess.Popen[str]") -> None:
+    until = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
 
 
 HANGS = """
@@ -136,23 +167,56 @@ def test_abort_ends_a_mover_that_lives_as_by_control_c(tmp_path: Path) -> None:
     (tmp_path / "mover.py").write_text(HANGS)
     assert sojourn(here, "init", "-n", "box", "-m", "echo").returncode == 0
     try:
-        with process(there) as target:
-            command = [sys.executable, tmp_path / "mover.py", "move", "box", target.near]
-            mover = subprocess.Popen(
-                command, cwd=tmp_path, env=environment(here), stderr=subprocess.PIPE, text=True
-            )
-            until = time.monotonic() + 60
-            while not hangs.exists():
-                assert mover.poll() is None, mover.communicate()
-                assert time.monotonic() < until
+        with (
+            process(there) as target,
+            background(
+                here,
+                "move",
+                "box",
+                target.near,
+                program=(sys.executable, tmp_path / "mover.py"),
+                cwd=tmp_path,
+            ) as mover,
+        ):
+            wait_for(hangs, mover)
             aborted = sojourn(here, "move", "abort", "box", "--json")
             _, err = mover.communicate(timeout=60)
             assert aborted.returncode == 0, aborted
-            (one,) = answered(aborted)["capsules"]  # pyright: ignore[reportGeneralTypeIssues]
+            (one,) = answered(aborted)["capsules"]
             assert (one["state"], one["pending"]) == ("HOLDER", [])
             assert (mover.returncode, "move_cancelled" in err) == (130, True), err
             ran = sojourn(here, "run", "box", "still here", "-q")
             assert (ran.returncode, ran.stdout) == (0, "still here\n"), ran
             assert not [*(there / "arriving").glob("*/*")]
+    finally:
+        end_daemon(there)
+
+
+def test_abort_ends_a_mover_that_waits_for_a_process_which_runs_on(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    call = "touch began; until [ -e go ]; do sleep 0.02; done"
+    steps = [
+        {"name": "call", "calls": [{"tool": "shell", "args": {"command": call}}]},
+        {"name": "end", "text": "Done."},
+    ]
+    (tmp_path / "s.json").write_text(json.dumps({"ledger": "ledger", "steps": steps}))
+    model = f"scripted/{tmp_path}/s.json"
+    (tmp_path / "w").mkdir()
+    made = sojourn(here, "init", "-n", "box", "-m", model, "--workspace", str(tmp_path / "w"))
+    assert made.returncode == 0, made
+    (capsule,) = (one.stem for one in (here / "ledger").iterdir() if one.suffix == ".json")
+    remember(machine(there).state, CapsuleId(capsule), model)
+    try:
+        with process(there) as target, background(here, "run", "box", "go", "-q") as runner:
+            wait_for(tmp_path / "w" / "began", runner)
+            words = ("move", "box", target.near, "--grace", "600")
+            with background(here, *words) as mover:
+                wait_for(here / "releases" / capsule, mover)
+                aborted = sojourn(here, "move", "abort", "box", "--json")
+                assert aborted.returncode == 0, aborted
+                assert mover.wait(60) == 130
+            (tmp_path / "w" / "go").touch()
+            out, err = runner.communicate(timeout=60)
+            assert (runner.returncode, out) == (0, "Done.\n"), err
     finally:
         end_daemon(there)

@@ -135,19 +135,29 @@ async def _abort(machine: "Machine", place: "Place") -> "LedgerRecord | None":
     from sojourn.errors import HeldElsewhereError
 
     until = machine.ports.clock.monotonic() + 15
-    told = False
+    told = None
     while True:
         try:
             return abort(machine.ports, place.capsule)
         except HeldElsewhereError:
-            held = machine.ports.lock.holder(place.capsule)
-            moving = held is not None and held.command.endswith((" move", " drain"))
-            if not moving or machine.ports.clock.monotonic() > until:
+            mover = _mover(machine, place)
+            if mover is None and told is not None:
+                # It waited for a process that still runs the agent; nothing was frozen yet.
+                return machine.ports.ledger.load(place.capsule)
+            if mover is None or machine.ports.clock.monotonic() > until:
                 raise
-            if held is not None and not told:
-                told = True
-                os.kill(held.pid, signal.SIGINT)
+            if mover != told:
+                told = mover
+                os.kill(mover, signal.SIGINT)
             await machine.ports.clock.wait(0.1)
+
+
+def _mover(machine: "Machine", place: "Place") -> int | None:
+    """The process that moves the capsule, or waits until another one lets go of it."""
+    held = machine.ports.lock.holder(place.capsule)
+    if held is not None and held.command.endswith((" move", " drain")):
+        return held.pid
+    return machine.ports.release.asker(place.capsule)
 
 
 def _disown(voice: Voice, machine: "Machine", place: "Place", word: str, *, yes: bool) -> None:
