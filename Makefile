@@ -14,8 +14,8 @@ FAST := -n auto -m "not slow"
 SLOW := -n auto -m slow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lock-check format-check lint types imports test slow fuzz demo bench fmt \
-    lock clean
+.PHONY: help setup check lock-check format-check lint types imports test slow machines fuzz demo \
+    bench fmt lock clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -76,6 +76,10 @@ test: setup ## the fast tests alone
 
 slow: setup ## the slow tests: kill sweep, power cuts, big files
 	$(BIN)/pytest $(SLOW)
+
+machines: setup ## move an agent among three machines that are killed and cut off; needs root; MOVES=500
+	PYTHONPATH=tests $(BIN)/python -u -m machines.campaign --moves $(or $(MOVES),500) \
+	    $(if $(SEED),--seed $(SEED))
 
 fuzz: $(UV) ## feed the readers what a fuzzer makes up, a minute each (not part of any other target)
 	@test -x .fuzz/bin/python || $(UV) venv --quiet --python .uv/bin/python .fuzz

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ SHAPE: Final[Mapping[str, tuple[type, ...]]] = {
 
 SMALLEST: Final[Mapping[str, tuple[str, str]]] = {
     "merge": ("--events 2000 --rounds 1 --no-git", "disjoint, sojourn"),
+    "move": ("--megabytes 12 --rounds 1 --moves 1", "frozen 12 MB against 10 MB"),
     "recall": ("--quick", "in other words: both"),
     "scan": ("--quick", "scan "),
     "snapshot": ("--small 20 --megabytes 1 --rounds 1 --no-peers --pause 0", "sojourn first"),
@@ -32,6 +34,9 @@ SMALLEST: Final[Mapping[str, tuple[str, str]]] = {
     "verify": ("--events 1000 --rounds 1 --megabytes 2", "look"),
 }
 """Of each benchmark the options that make it small, and how a row begins that must be there."""
+
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {"move": ("sshd", "ssh", "rsync", "zstd", "tar")}
+"""Programs without which a benchmark cannot run at all."""
 
 
 def names() -> list[str]:
@@ -72,6 +77,10 @@ def test_a_small_run_of_every_benchmark_is_known() -> None:
 @pytest.mark.parametrize("name", sorted(SMALLEST))
 def test_a_benchmark_runs_and_its_rows_have_the_agreed_shape(name: str) -> None:
     options, wanted = SMALLEST[name]
+    path = f"{os.environ['PATH']}{os.pathsep}/usr/sbin"
+    lacking = [one for one in NEEDS.get(name, ()) if shutil.which(one, path=path) is None]
+    if lacking:
+        pytest.skip(f"not installed: {', '.join(lacking)}")
     rows = rows_of(name, options)
     for row in rows:
         check_row(row, name)

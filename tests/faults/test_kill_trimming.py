@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 COMMANDS = {
-    "redact": ("redact", "./box", "4", "--reason", "a password", "--yes"),
+    "redact": ("redact", "./box", "5", "--reason", "a password", "--yes"),
     "repair": ("repair", "./box"),
 }
 

@@ -99,7 +99,7 @@ FORGETFUL: Final = Setting(
     name="lost record, all that was said",
     purse=Purse(moves=1, losses=1, events=1),
     machines=2,
-    shows=("A hears unknown to resolve",),
+    shows=("B loses its record", "B hears resolve 0", "B disowns 0"),
 )
 
 UNNOTICED: Final = Setting(
