@@ -81,6 +81,10 @@ class Release(Protocol):
         """The grace in seconds when somebody asks, else None; costs one look at a file."""
         ...
 
+    def asker(self, capsule: CapsuleId) -> int | None:
+        """The living process that asks."""
+        ...
+
     def withdraw(self, capsule: CapsuleId) -> None: ...
     def begin_reading(self, capsule: CapsuleId) -> None:
         """This process keeps contents of the capsule without its lock; durable until it ends."""

@@ -1,5 +1,6 @@
 """docs/cli.md and the schemas are what the commands say of themselves."""
 
+import importlib
 import json
 from pathlib import Path
 
@@ -38,6 +39,10 @@ def test_every_command_has_a_schema_and_a_section() -> None:
     text = reference.document()
     for name in COMMANDS:
         assert f"\n## {name}\n" in text
+        section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        module, _, attribute = COMMANDS[name].place.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert (command.help or "").partition("\n")[0] in section
 
 
 def test_the_table_of_exit_codes_is_whole() -> None:

@@ -297,6 +297,8 @@ async def recovered(two: Two, *, tries: int = 3) -> None:
                 continue
             try:
                 await settle(ports, Link(two, source, target), two.capsule, record.folder)
+            except MigrationError as error:
+                assert error.code == "target_forgot", error
             except HeldElsewhereError as error:  # pragma: no cover
                 raise AssertionError("somebody holds it who is gone") from error
 

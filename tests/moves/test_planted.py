@@ -24,6 +24,7 @@ from sojourn.core.migration_messages import Activate, Resolve, WasCancelled
 from sojourn.drive import crossing, opening
 from sojourn.drive.receiving import MoveReceiver
 from sojourn.errors import SojournError
+from sojourn.store import arriving
 from sojourn.store.arriving import FolderLanding
 from sojourn.store.ledger import FileLedger
 
@@ -81,7 +82,7 @@ def never_thaws(patch: Patch) -> None:
 
 def forgets_what_it_placed(patch: Patch) -> None:
     """What was put into its place is not found again when the move is dropped."""
-    patch.setattr(FolderLanding, "_places", lambda *_: None)
+    patch.setattr(arriving, "load_places", lambda *_: None)
 
 
 def leaves_landings(patch: Patch) -> None:

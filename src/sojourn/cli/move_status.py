@@ -1,7 +1,8 @@
 """`sojourn move status`, `resume` and `abort`: moves that did not come to their end."""
 
 import asyncio
-from typing import TYPE_CHECKING, Literal
+import re
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from sojourn.agent import Machine, Place
     from sojourn.cli.shapes_move import MovingShape
     from sojourn.core.ledger_record import LedgerRecord
+    from sojourn.ids import CapsuleId
+
+CAPSULE: Final = re.compile(r"[0-9a-f]{64}")
+MOVE: Final = re.compile(r"(?P<move>[0-9a-f]{32})@(?P<epoch>[1-9][0-9]{0,14})")
 
 WORDS = {
     "asks": "to be asked whether it has the capsule",
@@ -70,24 +75,45 @@ def resume(settings: Settings, capsule: str | None, decide: str | None, yes: boo
     if decide is not None:
         _decide(voice, machine, places, capsule, decide, yes=yes)
     shapes: list[MovingShape] = []
+    hints: list[str] = []
     for place in places:
         settled = asyncio.run(settle_capsule(machine, place.capsule))
+        hints += [one.hint for one in settled.failures if one.code == "target_forgot"]
         shapes.append(_shape(machine, place, settled.failures))
-    return _say(voice, shapes, named=capsule)
+    return _say(voice, shapes, named=capsule, hints=hints)
 
 
-@click.command("move abort", cls=Command, examples=["sojourn move abort research"])
+@click.command(
+    "move abort",
+    cls=Command,
+    examples=[
+        "sojourn move abort research",
+        "sojourn move abort 5f2c...9d --disown 0c1e...77@4",
+    ],
+)
 @capsule_argument()
+@click.option(
+    "--disown",
+    metavar="MOVE@EPOCH",
+    help="Say that this move was not activated here, where the memory of it was lost.",
+)
+@click.option("--yes", is_flag=True, help="Agree to the risk of --disown without being asked.")
 @click.pass_obj
-def abort(settings: Settings, capsule: str | None) -> int:
+def abort(settings: Settings, capsule: str | None, disown: str | None, yes: bool) -> int:
     """Cancel the move of CAPSULE, as long as it is not past the point of no return.
 
-    A move whose command still runs is ended as by Ctrl-C there.
+    A move whose command still runs is ended as by Ctrl-C there. What is arriving here is dropped;
+    CAPSULE may then be the id that `move status` says. --disown is for a machine whose record of a
+    promised move is gone: the other one stays undecided until a person says here that it was not
+    activated. If that word is wrong, two machines run the agent.
     """
     from sojourn.agent.settling import settle_capsule
 
-    machine, place = find(capsule)
+    machine, place = _named(capsule)
     voice = Voice(settings)
+    if disown is not None:
+        _disown(voice, machine, place, disown, yes=yes)
+        return _say(voice, [_shape(machine, place)], named=capsule)
     record = asyncio.run(_abort(machine, place))
     if record is not None and record.state == "IN_DOUBT":
         raise MigrationError(
@@ -109,19 +135,55 @@ async def _abort(machine: "Machine", place: "Place") -> "LedgerRecord | None":
     from sojourn.errors import HeldElsewhereError
 
     until = machine.ports.clock.monotonic() + 15
-    told = False
+    told = None
     while True:
         try:
             return abort(machine.ports, place.capsule)
         except HeldElsewhereError:
-            held = machine.ports.lock.holder(place.capsule)
-            moving = held is not None and held.command.endswith((" move", " drain"))
-            if not moving or machine.ports.clock.monotonic() > until:
+            mover = _mover(machine, place)
+            if mover is None and told is not None:
+                # It waited for a process that still runs the agent; nothing was frozen yet.
+                return machine.ports.ledger.load(place.capsule)
+            if mover is None or machine.ports.clock.monotonic() > until:
                 raise
-            if held is not None and not told:
-                told = True
-                os.kill(held.pid, signal.SIGINT)
+            if mover != told:
+                told = mover
+                os.kill(mover, signal.SIGINT)
             await machine.ports.clock.wait(0.1)
+
+
+def _mover(machine: "Machine", place: "Place") -> int | None:
+    """The process that moves the capsule, or waits until another one lets go of it."""
+    held = machine.ports.lock.holder(place.capsule)
+    if held is not None and held.command.endswith((" move", " drain")):
+        return held.pid
+    return machine.ports.release.asker(place.capsule)
+
+
+def _disown(voice: Voice, machine: "Machine", place: "Place", word: str, *, yes: bool) -> None:
+    from sojourn.agent.moves import highest_epoch
+    from sojourn.cli.agreeing import agree
+    from sojourn.drive.settling import disown
+    from sojourn.ids import Epoch, MoveId
+
+    match = MOVE.fullmatch(word)
+    if match is None:
+        raise click.UsageError("--disown needs MOVE@EPOCH, as the other machine says it")
+    risk = (
+        "If this machine took over after all, it and the other one act from now on: calls happen "
+        "twice, and their logs part for good. What came here by this move is removed."
+    )
+    again = f"sojourn move abort {place.capsule} --disown {word}"
+    if not agree(voice, "disown", [risk], yes=yes, again=again):
+        raise DecisionError("nobody agreed", code="not_confirmed", state="Nothing was changed.")
+    disown(
+        machine.ports,
+        place.capsule,
+        move=MoveId(match["move"]),
+        epoch=Epoch(int(match["epoch"])),
+        found=highest_epoch(machine, place.capsule),
+    )
+    voice.talk("that move is void here; the other machine goes on when it asks again")
 
 
 def _chosen(capsule: str | None) -> "tuple[Machine, list[Place]]":
@@ -130,11 +192,55 @@ def _chosen(capsule: str | None) -> "tuple[Machine, list[Place]]":
     from sojourn.agent.places import record_of
 
     if capsule is not None:
-        machine, place = find(capsule)
+        machine, place = _named(capsule)
         return machine, [place]
     machine = Machine()
-    records = ((place, record_of(machine.ports, place.capsule)) for place in machine.places())
-    return machine, [p for p, r in records if r is not None and r.travels is not None]
+    places = {place.capsule: place for place in machine.places()}
+    chosen: list[Place] = []
+    for one in machine.ports.ledger.capsules():
+        record = record_of(machine.ports, one)
+        if record is not None and record.travels is not None and (one in places or record.slot):
+            chosen.append(places.get(one) or _arriving(machine, one))
+    return machine, sorted(chosen, key=lambda place: (place.name, place.capsule))
+
+
+def _named(where: str | None) -> "tuple[Machine, Place]":
+    """The capsule as everywhere, or by its id, which may be all that is known of it here.
+
+    Raises: NotFoundError, UsageError.
+    """
+    from sojourn.agent import Machine
+    from sojourn.errors import NotFoundError
+    from sojourn.ids import CapsuleId
+
+    try:
+        return find(where)
+    except NotFoundError:
+        if where is None or CAPSULE.fullmatch(where) is None:
+            raise
+    machine = Machine()
+    return machine, _arriving(machine, CapsuleId(where))
+
+
+def _arriving(machine: "Machine", capsule: "CapsuleId") -> "Place":
+    """A capsule that has no folder here yet, under the name that it would have."""
+    import os
+
+    from sojourn.agent import Place
+    from sojourn.agent.places import record_of
+
+    record = record_of(machine.ports, capsule)
+    slot = None if record is None else record.slot
+    if slot is not None:
+        folder, workspace = slot.folder, slot.workspace
+    else:
+        folder, workspace = ("", "") if record is None else (record.folder, record.workspace)
+    return Place(
+        name=os.path.basename(folder) or capsule[:8],
+        folder=folder,
+        capsule=capsule,
+        workspace=workspace or None,
+    )
 
 
 def _decide(
@@ -175,18 +281,20 @@ def _shape(
 
     record = record_of(machine.ports, place.capsule)
     moves = None if record is None else record.travels
-    move, who, address = "", "", ""
+    move, epoch, who, address = "", 0, "", ""
     if record is not None and record.outgoing is not None:
         out = record.outgoing
-        move, who, address = out.move, out.target, out.address
+        move, epoch, who, address = out.move, out.epoch, out.target, out.address
     elif record is not None and record.slot is not None:
-        move, who = record.slot.move, record.slot.source
+        move, epoch, who = record.slot.move, record.slot.epoch, record.slot.source
     elif record is not None and record.state == "RETIRED" and moves is not None and moves.went:
-        move, who, address = moves.went.move, moves.went.target, moves.went.address
+        went = moves.went
+        move, epoch, who, address = went.move, went.epoch, went.target, went.address
     return MovingShape(
         capsule=shape_of(place),
         state="NONE" if record is None else record.state,
         move=move,
+        epoch=epoch,
         machine=who,
         address=address,
         arriving=record is not None and record.slot is not None,
@@ -198,7 +306,13 @@ def _shape(
     )
 
 
-def _say(voice: Voice, shapes: "list[MovingShape]", *, named: str | None) -> int:
+def _say(
+    voice: Voice,
+    shapes: "list[MovingShape]",
+    *,
+    named: str | None,
+    hints: "Sequence[str]" = (),
+) -> int:
     from sojourn.cli.shapes_move import MoveStatusAnswer
 
     doubt = any(shape.state == "IN_DOUBT" for shape in shapes)
@@ -214,6 +328,8 @@ def _say(voice: Voice, shapes: "list[MovingShape]", *, named: str | None) -> int
             voice.data("  ", Painted(f"{to} is still {WORDS[left.what]}", "warn"))
         for failure in one.failures:
             voice.data("  ", Painted(failure.message, "bad"), f"   [{failure.code}]")
+    for hint in hints:
+        voice.talk(hint)
     if not shown:
         voice.talk("no move is under way or undecided here")
     return code
@@ -229,6 +345,7 @@ def _words(one: "MovingShape") -> str:
         case "RETIRED":
             return f"was moved to {to}"
         case _:
-            return (
-                f"is arriving from {to}" if one.arriving else "is held here; no move is under way"
-            )
+            if one.arriving:
+                return f"is arriving from {to}"
+            held = one.state == "HOLDER"
+            return f"is {'' if held else 'not '}held here; no move is under way"

@@ -18,7 +18,7 @@ from sojourn import errors
 from sojourn.cli.answers import ANSWERS
 from sojourn.cli.capsules import STANDINGS
 from sojourn.cli.commands import COMMANDS
-from sojourn.cli.group import Command, LazyGroup
+from sojourn.cli.group import Command
 from sojourn.cli.main import HELP_NAMES, NAME, root
 from sojourn.cli.settings import GLOBAL_OPTIONS
 from sojourn.cli.shapes import SCHEMA, ErrorAnswer
@@ -134,10 +134,7 @@ def _context(command: click.Command, name: str) -> click.Context:
 
 
 def _command(name: str) -> str:
-    command: click.Command | None = root
-    for word in name.split():
-        if isinstance(command, LazyGroup):
-            command = command.get_command(_context(root, NAME), word)
+    command = root.get_command(_context(root, NAME), name)
     if not isinstance(command, Command):
         raise TypeError(f"{name} is not a Command")
     context = _context(command, name)

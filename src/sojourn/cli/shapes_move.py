@@ -54,11 +54,15 @@ class PendingShape(Shape, frozen=True, kw_only=True):
 
 
 class MovingShape(Shape, frozen=True, kw_only=True):
-    """How moves of one capsule stand here; `move` is the one under way or arriving, else empty."""
+    """How moves of one capsule stand here; `move` is the one under way or arriving, else empty.
+
+    `epoch` is that of the move, 0 without one.
+    """
 
     capsule: CapsuleShape
     state: Literal["NONE", "HOLDER", "SUSPECT", "FROZEN", "IN_DOUBT", "RETIRED"]
     move: str
+    epoch: int
     machine: str
     address: str
     arriving: bool

@@ -42,7 +42,8 @@ MAX_ACTIVATIONS: Final = 1000
 def disowned(record: LedgerRecord | None, given: Disowned, here: Here) -> Ready:
     """A person's word for a memory that was lost: the move was not activated here, and never is.
 
-    Raises: MigrationError `activated_here` when the record says that it was, or holds the capsule.
+    Raises: MigrationError `activated_here` when the record says that it was, or holds the capsule;
+    `epoch_jump` for an epoch that no such move can have had.
     """
     moves = moves_of(record, here)
     if is_activated(moves, given.move) or (record is not None and not may_arrive(record)):
@@ -51,6 +52,14 @@ def disowned(record: LedgerRecord | None, given: Disowned, here: Here) -> Ready:
             code="activated_here",
             state="Nothing was changed.",
             hint="`sojourn status` says what is known here.",
+        )
+    floor = here.found if record is None else record.floor
+    if given.epoch > floor + MAX_EPOCH_JUMP:
+        raise MigrationError(
+            f"epoch {given.epoch} is far above {floor}, the highest that is known here",
+            code="epoch_jump",
+            state="Nothing was changed.",
+            hint="Give the move's epoch as the other machine says it.",
         )
     slot = moves.slot if moves.slot is not None and moves.slot.move == given.move else None
     after = promised(record, given.epoch, here)

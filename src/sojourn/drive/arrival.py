@@ -119,6 +119,7 @@ class Arrival:
     async def prepare(self, slot: Slot) -> Checked:
         """Check every fingerprint, get all into its place, inert (docs/moving.md#prepare)."""
         self._sealed = True
+        self.touched = self.ports.clock.monotonic()
         found = self.manifest
         if found is None or self.root != slot.root:
             return Checked(move=slot.move, problems=(_bad("contents", "not_here", "not all came"),))

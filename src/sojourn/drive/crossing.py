@@ -23,6 +23,7 @@ from sojourn.core.migration_messages import (
     Propose,
     Refused,
     Retired,
+    Unknown,
     Wanted,
 )
 from sojourn.core.migration_values import (
@@ -73,7 +74,8 @@ class Crossing:
 
     `sender` and `offered` are what is moved now, None where an earlier move is only settled.
     `stop` ends what may still be cancelled. `refused` is why a move was cancelled, `forwarded`
-    counts messages that went on to the machine that has the capsule now.
+    counts messages that went on to the machine that has the capsule now; `forgotten` says that the
+    target lost its memory of a move in doubt.
     """
 
     ports: Ports
@@ -89,6 +91,7 @@ class Crossing:
     began: float | None = None
     frozen: float = 0.0
     forwarded: int = 0
+    forgotten: bool = False
 
     async def decide(self, given: Given) -> None:
         """Take one thing that happened, and all that follows from it. Raises: StorageError."""
@@ -175,6 +178,8 @@ class Crossing:
             self.refused, self.checklist = answer, answer.checklist or self.checklist
         elif isinstance(answer, Prepared):
             self.checklist = answer.checklist or self.checklist
+        elif isinstance(answer, Unknown):
+            self.forgotten = True
 
     def _note(self, error: SojournError) -> None:
         self.refused = Refused(code=error.code, message=error.message, hint=error.hint)

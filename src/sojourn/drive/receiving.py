@@ -6,14 +6,15 @@ core/migration.py decides; here its effects are done, each after the record is d
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 from sojourn.core.ledger_record import LedgerRecord
 from sojourn.core.migration import step
 from sojourn.core.migration_messages import (
+    Abort,
     Answer,
     Check,
     Forward,
@@ -56,6 +57,8 @@ from sojourn.errors import (
 from sojourn.ids import CapsuleId, Epoch, MachineId, MoveId
 from sojourn.ports import Message as InboxMessage
 from sojourn.ports_move import Piece
+
+_Value = TypeVar("_Value")
 
 BUSY: Final = "busy"
 
@@ -104,9 +107,12 @@ class MoveReceiver:
                 workspace=self.ports.landing.free_workspace(message.capsule),
             )
             try:
-                return await self._decide(message.capsule, given, sender=sender)
+                answer = await self._decide(message.capsule, given, sender=sender)
             except HeldElsewhereError as error:
                 return Refused(code=BUSY, message=error.message, hint="Ask again.")
+            if isinstance(message, Abort) and isinstance(answer, Noted):
+                self._drop_unproposed(message, sender)
+            return answer
 
     async def take(
         self, capsule: CapsuleId, move: MoveId, pieces: AsyncIterator[Piece], *, sender: MachineId
@@ -119,7 +125,11 @@ class MoveReceiver:
         if refused is not None:
             raise MigrationError(refused.message, code=refused.code)
         async for piece in pieces:
-            arrival.take(piece)
+            # Between two pieces, which may be long, the move may end, or what came be verified.
+            async with self._alone(capsule):
+                if self._arrivals.get((capsule, move)) is not arrival:
+                    raise MigrationError("this move is over", code="not_asked_for")
+                arrival.take(piece)
 
     async def boot_up(self) -> None:
         """Forget what was arriving when the last start ended, and open what was activated.
@@ -200,7 +210,7 @@ class MoveReceiver:
                 given = (
                     Checked(move=slot.move, problems=(GONE,))
                     if arrival is None
-                    else await arrival.prepare(slot)
+                    else await _in_thread(arrival.prepare(slot))
                 )
                 return await self._decide(capsule, given, sender=sender)
             case Sweep(slot=slot):
@@ -229,7 +239,7 @@ class MoveReceiver:
             return Refused(code="not_an_offer", message="nothing was offered")
         try:
             arrival = self._arrival(message, sender)
-            return await arrival.want(message.offer)
+            return await _in_thread(arrival.want(message.offer))
         except (FormatError, MigrationError, StorageError) as error:
             # Nothing was promised by it, so a failed write is a reason like any other.
             return Refused(code=error.code, message=error.message, hint=error.hint)
@@ -268,7 +278,7 @@ class MoveReceiver:
         """
         now = self.ports.clock.monotonic()
         for (capsule, move), arrival in list(self._arrivals.items()):
-            if now - arrival.touched < IDLE_SECONDS:
+            if now - arrival.touched < IDLE_SECONDS or self._alone(capsule).locked():
                 continue
             async with self._alone(capsule):
                 with suppress(HeldElsewhereError):
@@ -277,6 +287,15 @@ class MoveReceiver:
                 record = self._record(capsule)
                 if record is None or record.slot is None or record.slot.move != move:
                     self._tidy(capsule, move, arrival.landing)
+
+    def _drop_unproposed(self, message: Abort, sender: MachineId) -> None:
+        """What came by checks alone of a move that was given up goes, as what a slot names does."""
+        key = (message.capsule, message.move)
+        arrival = self._arrivals.get(key)
+        if arrival is not None and arrival.sender == sender:
+            del self._arrivals[key]
+            with suppress(StorageError):
+                self.ports.landing.drop(arrival.landing)
 
     def _drop_idle(self, capsule: CapsuleId) -> None:
         """Forget moves of the capsule that no record names: their source gave them up."""
@@ -322,3 +341,22 @@ class MoveReceiver:
 
     def _alone(self, capsule: CapsuleId) -> asyncio.Lock:
         return self._busy.setdefault(capsule, asyncio.Lock())
+
+
+async def _in_thread(work: Coroutine[None, None, _Value]) -> _Value:
+    """Do the work beside the others that this process answers; it is over when this returns.
+
+    Whoever asked may be gone by then. What it reads and writes is the capsule's alone, whose other
+    messages wait, or is locked below.
+    """
+    task = asyncio.ensure_future(asyncio.to_thread(asyncio.run, work))
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        task.exception()
+        raise asyncio.CancelledError
+    return task.result()

@@ -4,16 +4,18 @@ docs/moving.md#settling. It may be done at any time, by any process, and as ofte
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from sojourn.core.ledger_record import LedgerRecord
-from sojourn.core.migration_values import Again, Decided
+from sojourn.core.migration import step
+from sojourn.core.migration_values import Again, Decided, Disowned, Expired, Ready, Sweep
 from sojourn.drive.crossing import Crossing, Phase, forget_job, write
 from sojourn.drive.forwarding import forward
 from sojourn.drive.machine import Ports
-from sojourn.drive.opening import thaw
-from sojourn.ids import CapsuleId, MachineId
+from sojourn.drive.opening import here_of, thaw
+from sojourn.errors import FormatError, MigrationError
+from sojourn.ids import CapsuleId, Epoch, MachineId, MoveId
 from sojourn.ports_move import Peer
 
 Open: TypeAlias = Literal["asks", "tells", "forwards"]
@@ -48,7 +50,8 @@ def pending(ports: Ports, record: LedgerRecord) -> tuple[Pending, ...]:
 async def settle(ports: Ports, peer: Peer, capsule: CapsuleId, folder: str) -> LedgerRecord | None:
     """Do what is pending with the machine of `peer`; the record as it is then.
 
-    Raises: HeldElsewhereError while another process has the capsule; StorageError.
+    Raises: HeldElsewhereError while another process has the capsule; MigrationError
+    `target_forgot` when that machine lost its memory of the move; StorageError.
     """
     with ports.lock.acquire(capsule):
         thaw(ports, capsule)
@@ -67,6 +70,8 @@ async def settle(ports: Ports, peer: Peer, capsule: CapsuleId, folder: str) -> L
         if went is not None and went.target == peer.machine:
             await forward(ports, peer, capsule, went.move)
         forget_job(ports, capsule)
+    if crossing.forgotten and record is not None and record.state == "IN_DOUBT":
+        raise _forgot(record)
     return record
 
 
@@ -86,13 +91,60 @@ def decide(
 
 
 def abort(ports: Ports, capsule: CapsuleId) -> LedgerRecord | None:
-    """A move whose mover is gone ends, before the point of no return.
+    """A move whose mover is gone ends before the point of no return, and so does one that arrives.
 
     Raises: HeldElsewhereError while the mover lives; SojournError for a record that is damaged.
     """
     with ports.lock.acquire(capsule):
         thaw(ports, capsule)
+        record = ports.ledger.load(capsule)
+        if record is not None and record.slot is not None:
+            _sweep(ports, write(ports, capsule, Expired(move=record.slot.move)))
     return ports.ledger.load(capsule)
+
+
+def disown(
+    ports: Ports, capsule: CapsuleId, *, move: MoveId, epoch: Epoch, found: Epoch
+) -> LedgerRecord | None:
+    """A person says that a move of which the memory was lost was not activated here.
+
+    `found` is the highest epoch that folders of the capsule name here. What came by the move goes
+    (docs/moving.md#persons). Raises: HeldElsewhereError; MigrationError; StorageError.
+    """
+    with ports.lock.acquire(capsule):
+        try:
+            record = ports.ledger.recover(capsule)
+        except FormatError:
+            record = None
+        here = replace(here_of(ports, capsule), found=found)
+        ready = step(record, Disowned(move=move, epoch=epoch), here)
+        if ready.record is not None and ready.record != record:
+            ports.ledger.save(ready.record)
+        _sweep(ports, ready)
+        ports.landing.drop(ports.landing.at(capsule, move))
+    return ports.ledger.load(capsule)
+
+
+def _sweep(ports: Ports, ready: Ready) -> None:
+    """Remove what a dropped slot names."""
+    for effect in ready.effects:
+        if isinstance(effect, Sweep):
+            ports.landing.drop(effect.slot.landing)
+
+
+def _forgot(record: LedgerRecord) -> MigrationError:
+    """The error of a doubt that only a person at the target can settle."""
+    doubt = record.outgoing
+    if doubt is None:
+        raise RuntimeError("a doubt without its move")
+    token = f"{doubt.move}@{doubt.epoch}"
+    return MigrationError(
+        f"{doubt.address or doubt.target[:8]} lost its memory of this move",
+        code="target_forgot",
+        state="Nobody runs the agent until a person says whether it took over there.",
+        hint="Look there. If it did not take over:  "
+        f"sojourn move abort {record.capsule} --disown {token}",
+    )
 
 
 class _Silent:

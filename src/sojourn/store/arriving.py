@@ -5,38 +5,29 @@ place is written down first, by the numbers of both folders, so that whoever cle
 removes these and no others (docs/moving.md#landing).
 """
 
+import errno
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from sojourn.errors import FormatError, MigrationError
+from sojourn.errors import MigrationError
 from sojourn.format import layout
-from sojourn.format.canon import encode, load
 from sojourn.ids import BlobId, CapsuleId, MoveId
 from sojourn.ports_move import Piece
+from sojourn.store.arriving_places import PLACES, Places, load_places
+from sojourn.store.create import TAKEN
 from sojourn.store.disk import Disk, OsDisk
-from sojourn.store.durable import Durable, chunks, durable_write, read_whole, reading, write_whole
+from sojourn.store.durable import Durable, chunks, durable_write, reading, write_whole
 from sojourn.store.landing import Cache, Hash, fresh
 
 _NAME: Final = re.compile(r"[0-9a-f]{1,64}")
-_PLACES: Final = "places"
-_LIMIT: Final = 1 << 16
-
-
-class _Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Where capsule and workspace go, their folders' numbers, and an older copy's folders."""
-
-    folder: str
-    folder_inode: int
-    workspace: str
-    workspace_inode: int
-    older: tuple[str, ...] = ()
+_TRIES: Final = 100
 
 
 @dataclass(slots=True)
@@ -72,11 +63,11 @@ class FolderLanding:
 
     def free_folder(self, name: str) -> str:
         """Where a capsule of that name can lie: the first free one of `name`, `name-2`, ..."""
-        return self._free(self._capsules, name)
+        return self._free(f"{self._capsules}/{name}")
 
     def free_workspace(self, capsule: CapsuleId) -> str:
         """Where a capsule can work."""
-        return self._free(self._workspaces, capsule)
+        return self._free(f"{self._workspaces}/{capsule}")
 
     def have(self, digest: BlobId, size: int) -> int:
         """See `Cache.have`."""
@@ -189,35 +180,34 @@ class FolderLanding:
         log = self._logs.pop(landing, None)
         if log is not None:
             self._disk.close(log.handle)
-        folder = folder if self._is_free(folder) else self._next(folder)
-        workspace = workspace if self._is_free(workspace) else self._next(workspace)
+        folder, workspace = self._free(folder), self._free(workspace)
         self.settle(landing)
         with durable_write(landing):
-            places = _Places(
+            places = Places(
                 folder=folder,
                 folder_inode=self._inode(f"{landing}/capsule"),
                 workspace=workspace,
                 workspace_inode=self._inode(f"{landing}/workspace"),
                 older=older,
             )
-            self._files.replace(f"{landing}/{_PLACES}", encode(places) + b"\n")
             for above in (os.path.dirname(folder), os.path.dirname(workspace)):
                 self._files.make_folder(above)
-            self._disk.rename(f"{landing}/capsule", folder)
-            self._disk.rename(f"{landing}/workspace", workspace)
+            self._files.replace(f"{landing}/{PLACES}", places.encoded())
+            places = self._put(landing, "capsule", places)
+            places = self._put(landing, "workspace", places)
             for above in (os.path.dirname(folder), os.path.dirname(workspace), landing):
                 self._disk.sync_folder(above)
-        return folder, workspace
+        return places.folder, places.workspace
 
     def is_placed(self, landing: str) -> bool:
         """See `ports_move.Landing`. Raises: StorageError."""
-        path = f"{landing}/{_PLACES}"
+        path = f"{landing}/{PLACES}"
         with reading(path):
             return self._disk.stat_path(path) is not None
 
     def drop(self, landing: str) -> None:
         """Remove all that came by this move, wherever it was put. Raises: StorageError."""
-        places = self._places(landing)
+        places = load_places(self._disk, f"{landing}/{PLACES}")
         if places is not None:
             self._remove_if(places.folder, places.folder_inode)
             self._remove_if(places.workspace, places.workspace_inode)
@@ -228,7 +218,7 @@ class FolderLanding:
 
         Only older folders in default places are removed. Raises: StorageError.
         """
-        places = self._places(landing)
+        places = load_places(self._disk, f"{landing}/{PLACES}")
         if places is not None:
             for path in places.older:
                 default = os.path.dirname(path) in (self._capsules, self._workspaces)
@@ -258,8 +248,25 @@ class FolderLanding:
                     self._disk.remove_folder(f"{self._arriving}/{name}")
         self.cache.tidy(seconds)
 
-    def _free(self, parent: str, name: str) -> str:
-        path = f"{parent}/{name}"
+    def _put(self, landing: str, name: Literal["capsule", "workspace"], places: Places) -> Places:
+        """Give it its place, or the next one when another process takes that just now."""
+        for _ in range(_TRIES):
+            path = places.folder if name == "capsule" else places.workspace
+            try:
+                self._disk.rename(f"{landing}/{name}", path)
+            except OSError as failure:
+                if failure.errno not in TAKEN:
+                    raise
+            else:
+                return places
+            free = self._next(path)
+            folder = free if name == "capsule" else places.folder
+            workspace = free if name == "workspace" else places.workspace
+            places = msgspec.structs.replace(places, folder=folder, workspace=workspace)
+            self._files.replace(f"{landing}/{PLACES}", places.encoded())
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+
+    def _free(self, path: str) -> str:
         return path if self._is_free(path) else self._next(path)
 
     def _next(self, path: str) -> str:
@@ -331,15 +338,6 @@ class FolderLanding:
                 self._prune_files(root, path, keep)
             elif path not in keep:
                 self._disk.unlink(f"{root}/{path}")
-
-    def _places(self, landing: str) -> _Places | None:
-        path = f"{landing}/{_PLACES}"
-        with reading(path):
-            data = read_whole(self._disk, path, limit=_LIMIT)
-        try:
-            return None if data is None else msgspec.convert(load(data, what=path), _Places)
-        except (FormatError, msgspec.ValidationError):
-            return None
 
     def _inode(self, path: str) -> int:
         found = self._disk.stat_path(path)

@@ -1,11 +1,13 @@
 """Contents that come from other machines: whole ones by their sha256, and parts that go on later.
 
 `<state>/cache/sha256` is never authority: what was not verified by this process is hashed again
-before anything is made of it (docs/moving.md#landing). Nothing is synced before `settle`.
+before anything is made of it (docs/moving.md#landing). Nothing is synced before `settle`. Several
+threads may use a cache: a content under way is one's at a time, and a whole one never changes.
 """
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -54,6 +56,7 @@ class Cache:
         self._files = Durable(disk)
         self._verified: dict[BlobId, int] = {}
         self._parts: dict[BlobId, _Part] = {}
+        self._lock = threading.RLock()
 
     def have(self, digest: BlobId, size: int) -> int:
         """How many bytes of a content are here; `size` only when all are, and are the right ones.
@@ -65,20 +68,21 @@ class Cache:
             with reading(self._path(digest)):
                 if self._disk.stat_path(self._path(digest)) is not None:
                     return size
-            del self._verified[digest]
+            self._verified.pop(digest, None)
         if size == 0 and digest == EMPTY:
             self.keep(b"")
             return 0
         with reading(self._path(digest)):
             if self._is_whole(digest, size):
                 return size
-        part = self._open(digest, make=False)
-        if part is None:
+        with self._lock:
+            part = self._open(digest, make=False)
+            if part is None:
+                return 0
+            if part.length < size:
+                return part.length
+            self._forget(digest)
             return 0
-        if part.length < size:
-            return part.length
-        self._forget(digest)
-        return 0
 
     def take(self, piece: Piece) -> bool:
         """Keep bytes of a content; whether it is whole now.
@@ -86,6 +90,10 @@ class Cache:
         What is here already is passed over. Raises: MigrationError `content_gap`,
         `content_altered`, `too_many_contents`; StorageError.
         """
+        with self._lock:
+            return self._take(piece)
+
+    def _take(self, piece: Piece) -> bool:
         if self._verified.get(piece.digest) == piece.size == self.have(piece.digest, piece.size):
             return True
         self._files.make_folder(self._folder)
@@ -147,8 +155,8 @@ class Cache:
 
     def forget(self, digest: BlobId) -> None:
         """A content that is live somewhere has no second name here. Raises: StorageError."""
-        self._verified.pop(digest, None)
-        with durable_write(self._path(digest)):
+        with self._lock, durable_write(self._path(digest)):
+            self._verified.pop(digest, None)
             if self._disk.stat_path(self._path(digest)) is not None:
                 self._disk.unlink(self._path(digest))
 
@@ -171,9 +179,10 @@ class Cache:
 
     def close(self) -> None:
         """Let go of what is open; parts stay."""
-        for part in self._parts.values():
-            self._disk.close(part.handle)
-        self._parts.clear()
+        with self._lock:
+            for part in self._parts.values():
+                self._disk.close(part.handle)
+            self._parts.clear()
 
     def _is_whole(self, digest: BlobId, size: int) -> bool:
         path = self._path(digest)
@@ -223,9 +232,9 @@ class Cache:
 
     def _forget(self, digest: BlobId) -> None:
         """What is under way of a content is not there any more."""
-        part = self._parts.pop(digest, None)
         path = f"{self._path(digest)}.part"
-        with durable_write(path):
+        with self._lock, durable_write(path):
+            part = self._parts.pop(digest, None)
             if part is not None:
                 self._disk.close(part.handle)
             if self._disk.stat_path(path) is not None:

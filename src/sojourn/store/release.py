@@ -46,6 +46,11 @@ class FileRelease:
         found = self._found(self._path(capsule))
         return found.grace if found is not None and self._lives(found) else None
 
+    def asker(self, capsule: CapsuleId) -> int | None:
+        """See `ports_move.Release`. Raises: StorageError."""
+        found = self._found(self._path(capsule))
+        return found.pid if found is not None and self._lives(found) else None
+
     def withdraw(self, capsule: CapsuleId) -> None:
         """See `ports_move.Release`. Raises: StorageError."""
         self._remove(self._path(capsule))
