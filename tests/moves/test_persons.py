@@ -17,8 +17,12 @@ from daemon.daemons import answered, end_daemon, environment, machine, process, 
 from moves.harness import Fault, Link, Two, attempt, judge, prepared, recovered, two_in
 from sojourn.agent.moves import highest_epoch
 from sojourn.agent.scripts import remember
+from sojourn.agent.settling import settle_capsule
 from sojourn.core.migration_messages import Answer, Message, Prepare
-from sojourn.drive.settling import abort, disown, settle
+from sojourn.core.migration_values import Begin
+from sojourn.drive.crossing import write
+from sojourn.drive.moving import NOTHING
+from sojourn.drive.settling import abort, disown, pending, settle
 from sojourn.errors import MigrationError
 from sojourn.ids import CapsuleId, Epoch, MoveId
 
@@ -220,3 +224,20 @@ def test_abort_ends_a_mover_that_waits_for_a_process_which_runs_on(tmp_path: Pat
             assert (runner.returncode, out) == (0, "Done.\n"), err
     finally:
         end_daemon(there)
+
+
+def test_a_move_whose_mover_died_frozen_is_over_for_whoever_settles(template: Path) -> None:
+    two = two_in(template)
+    ports, target = two.machine("a").ports, two.machine("b").ports.key.machine()
+    address = f"unix://{template}/nobody.sock"
+    move = MoveId(ports.randomness.token(16).hex())
+    with ports.lock.acquire(two.capsule):
+        write(ports, two.capsule, Begin(move=move, target=target, address=address, offer=NOTHING))
+        frozen = ports.ledger.load(two.capsule)
+        assert frozen is not None
+        assert (frozen.state, pending(ports, frozen)) == ("FROZEN", ())
+    assert [one.address for one in pending(ports, frozen)] == [address]
+    found = asyncio.run(settle_capsule(two.machine("a"), two.capsule))
+    assert two.state("a") == "HOLDER"
+    assert [one.code for one in found.failures] == ["peer_unreachable"]
+    assert [(one.what, one.address) for one in found.open] == [("tells", address)]

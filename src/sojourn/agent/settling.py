@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,8 +10,8 @@ from sojourn.agent.links import open_peer
 from sojourn.agent.machine import Machine
 from sojourn.agent.places import record_of
 from sojourn.core.ledger_record import LedgerRecord
-from sojourn.drive.settling import Pending, pending, settle
-from sojourn.errors import SojournError
+from sojourn.drive.settling import Pending, abort, pending, settle
+from sojourn.errors import HeldElsewhereError, SojournError
 from sojourn.ids import CapsuleId
 
 FIRST_SECONDS: Final = 1.0
@@ -32,6 +33,9 @@ async def settle_capsule(machine: Machine, capsule: CapsuleId) -> Settled:
     """Say to every machine what is still to be said of moves of this capsule."""
     failures: list[SojournError] = []
     record = record_of(machine.ports, capsule)
+    if record is not None and record.state == "FROZEN":
+        with suppress(HeldElsewhereError):
+            record = abort(machine.ports, capsule)
     for matter in () if record is None else pending(machine.ports, record):
         try:
             async with open_peer(machine, matter.address, expected=matter.to) as peer:

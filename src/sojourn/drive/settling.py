@@ -39,6 +39,9 @@ def pending(ports: Ports, record: LedgerRecord) -> tuple[Pending, ...]:
     doubt = moves.outgoing
     if record.state == "IN_DOUBT" and doubt is not None:
         found.append(Pending(what="asks", to=doubt.target, address=doubt.address))
+    if record.state == "FROZEN" and doubt is not None and ports.lock.holder(record.capsule) is None:
+        # Its mover died: the next who takes the lock cancels the move, and the target is told.
+        found.append(Pending(what="tells", to=doubt.target, address=doubt.address))
     for told in moves.cancelled:
         found.append(Pending(what="tells", to=told.target, address=told.address))
     went = moves.went
