@@ -27,6 +27,7 @@ from sojourn.core.migration_records import (
 )
 from sojourn.core.tenure import (
     CLAIMABLE,
+    FORCED_ONLY,
     FORCED_STEP,
     MAX_EPOCH,
     Evidence,
@@ -269,8 +270,9 @@ def test_each_fault_alone_has_its_name_and_says_what_to_do(
     for text in (found[0].message, found[0].hint):
         assert text.endswith(".")
         assert text[0].isupper()
-    ways = ("`sojourn claim`", "`sojourn adopt`")
+    ways = ("`sojourn claim`", "`sojourn claim --forced`", "`sojourn adopt`")
     assert any(way in found[0].hint for way in ways) == (code in CLAIMABLE)
+    assert (ways[1] in found[0].hint) == (code in FORCED_ONLY)
 
 
 def test_every_reason_has_a_case_here() -> None:

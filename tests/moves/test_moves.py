@@ -209,7 +209,8 @@ def test_a_process_that_runs_it_lets_go_after_its_call(tmp_path: Path) -> None:
         def phase(self, phase: str) -> None:
             super().phase(phase)
             if phase == "stop":
-                (tmp_path / "go").touch()
+                # Once the mover has asked for the capsule, and not before.
+                asyncio.get_running_loop().call_soon((tmp_path / "go").touch)
 
     moved = pair.move("a", "b", grace=60.0, watcher=Going())
     out, err = process.communicate(timeout=60)

@@ -18,12 +18,14 @@ from moves.harness import Fault, Link, Two, attempt, judge, prepared, recovered,
 from sojourn.agent.moves import highest_epoch
 from sojourn.agent.scripts import remember
 from sojourn.agent.settling import settle_capsule
+from sojourn.agent.taking_over import claim
 from sojourn.core.migration_messages import Answer, Message, Prepare
 from sojourn.core.migration_values import Begin
+from sojourn.core.tenure import FORCED_STEP
 from sojourn.drive.crossing import write
 from sojourn.drive.moving import NOTHING
 from sojourn.drive.settling import abort, disown, pending, settle
-from sojourn.errors import MigrationError
+from sojourn.errors import HeldElsewhereError, MigrationError
 from sojourn.ids import CapsuleId, Epoch, MoveId
 
 
@@ -241,3 +243,22 @@ def test_a_move_whose_mover_died_frozen_is_over_for_whoever_settles(template: Pa
     assert two.state("a") == "HOLDER"
     assert [one.code for one in found.failures] == ["peer_unreachable"]
     assert [(one.what, one.address) for one in found.open] == [("tells", address)]
+
+
+def test_a_capsule_that_another_machine_holds_for_certain_is_claimed_by_force_only(
+    template: Path,
+) -> None:
+    two = two_in(template)
+    assert asyncio.run(attempt(two, Link(two, "a", "b"))) == "moved"
+    machine, place = two.machine("a"), two.place("a")
+    before = machine.ports.ledger.load(two.capsule)
+    with pytest.raises(HeldElsewhereError) as refused:
+        asyncio.run(claim(machine, place, agreed=lambda _: True))
+    assert refused.value.code == "moved_away"
+    assert "claim --forced" in refused.value.hint
+    assert machine.ports.ledger.load(two.capsule) == before
+    assert before is not None
+    asyncio.run(claim(machine, place, agreed=lambda _: True, forced=True))
+    after = machine.ports.ledger.load(two.capsule)
+    assert after is not None
+    assert (after.state, after.epoch >= before.floor + FORCED_STEP) == ("HOLDER", True)

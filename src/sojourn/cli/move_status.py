@@ -317,10 +317,10 @@ def _say(
 
     doubt = any(shape.state == "IN_DOUBT" for shape in shapes)
     code = DecisionError.exit_code if doubt else 0
+    shown = [one for one in shapes if named is not None or _is_open(one)]
     if voice.settings.json:
-        voice.answer(MoveStatusAnswer(capsules=tuple(shapes)))
+        voice.answer(MoveStatusAnswer(capsules=tuple(shown)))
         return code
-    shown = [one for one in shapes if named is not None or one.pending or one.move]
     for one in shown:
         voice.data(Painted(one.capsule.name, "name"), f"  {_words(one)}")
         for left in one.pending:
@@ -328,11 +328,21 @@ def _say(
             voice.data("  ", Painted(f"{to} is still {WORDS[left.what]}", "warn"))
         for failure in one.failures:
             voice.data("  ", Painted(failure.message, "bad"), f"   [{failure.code}]")
+        if one.state == "IN_DOUBT" and one.failures:
+            voice.talk(
+                "if that machine is gone for good, a person's word ends it:  "
+                f"sojourn move resume {one.capsule.name} --decide here|there"
+            )
     for hint in hints:
         voice.talk(hint)
     if not shown:
         voice.talk("no move is under way or undecided here")
     return code
+
+
+def _is_open(one: "MovingShape") -> bool:
+    """Whether anything of its moves is not over."""
+    return bool(one.pending) or one.arriving or one.state in ("FROZEN", "IN_DOUBT")
 
 
 def _words(one: "MovingShape") -> str:

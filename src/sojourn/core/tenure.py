@@ -53,6 +53,9 @@ CLAIMABLE: Final[frozenset[LookCode]] = frozenset(
 )
 """Reasons that a person's claim takes away; the others have other remedies."""
 
+FORCED_ONLY: Final[frozenset[LookCode]] = frozenset(("arriving", "moved_away"))
+"""Reasons that name another holder for certain: only a claim that is forced takes them away."""
+
 FORCED_STEP: Final = 1000
 """How far a forced claim raises the epoch, since another machine may go on raising it, too."""
 
@@ -344,7 +347,7 @@ def _moving(record: LedgerRecord) -> MayLook | None:
             code="arriving",
             message="The capsule is arriving here from another machine, and is not held here yet.",
             hint=f"{LOOKING} `sojourn move status` shows the move. If the other machine is gone "
-            "for good, `sojourn claim` makes this one the holder.",
+            "for good, `sojourn claim --forced` makes this one the holder.",
         )
     went = None if moves is None else moves.went
     if state == "RETIRED" or went is not None:
@@ -352,7 +355,8 @@ def _moving(record: LedgerRecord) -> MayLook | None:
         return MayLook(
             code="moved_away",
             message=f"The capsule was moved to {where}.",
-            hint=f"{LOOKING} Run it there, or move it back from there. {GONE}",
+            hint=f"{LOOKING} Run it there, or move it back from there. If that machine is gone for "
+            "good, `sojourn claim --forced` makes this one the holder.",
         )
     return None
 

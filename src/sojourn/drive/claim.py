@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sojourn.core.ledger_record import LedgerRecord, PendingClaim
-from sojourn.core.tenure import CLAIMABLE, Evidence, MayLook, admit, claimed_record, reasons
+from sojourn.core.tenure import (
+    CLAIMABLE,
+    FORCED_ONLY,
+    Evidence,
+    MayLook,
+    admit,
+    claimed_record,
+    reasons,
+)
 from sojourn.drive.machine import Ports
 from sojourn.drive.observe import Observer
 from sojourn.drive.opening import examine, opened, refusal
@@ -39,10 +47,15 @@ class Risks:
     epoch: Epoch
     lost: int = 0
 
-    @property
-    def refused(self) -> MayLook | None:
-        """The gravest reason that a claim does not take away."""
-        return next((one for one in self.reasons if one.code not in CLAIMABLE), None)
+    def against(self, *, forced: bool) -> MayLook | None:
+        """The gravest reason that a claim does not take away.
+
+        One that names another holder for certain is taken away by force only.
+        """
+        for one in self.reasons:
+            if one.code not in CLAIMABLE or (one.code in FORCED_ONLY and not forced):
+                return one
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +105,8 @@ async def claim_capsule(
     with ports.lock.acquire(capsule) as left:
         folded, evidence = examine(ports, store, folder, left=left, recover=True)
         risks = risks_of(evidence)
-        if risks.refused is not None:
-            raise refusal(risks.refused)
+        if (against := risks.against(forced=forced)) is not None:
+            raise refusal(against)
         admission = admit(evidence)
         done: Literal["claimed", "finished", "held"] = "claimed"
         if isinstance(admission, MayLook):
