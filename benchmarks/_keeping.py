@@ -136,8 +136,9 @@ def ours(place: Path, workspace: Workspace) -> Contender:
     def restore() -> None:
         from sojourn.agent.workspace import extract
 
-        current = agent.workspace.keeper.hold.snapshots.current
-        extract(machine.ports, capsule, agent.workspace.list_at(current), str(place / "back"))
+        hold = agent.workspace.keeper.hold
+        listed = agent.workspace.list_at(hold.snapshots.current)
+        extract(machine.ports, capsule, listed, str(place / "back"), gone=hold.gone)
 
     def verify() -> None:
         found = [one for one in machine.verify(capsule) if stops_running(one.code)]
