@@ -14,7 +14,6 @@ from sojourn.errors import SojournError
 
 if TYPE_CHECKING:
     from sojourn.agent import Machine, Place
-    from sojourn.cli.move_words import Phases
     from sojourn.drive.moving import Moved
 
 
@@ -62,12 +61,15 @@ def command(settings: Settings, where: str, grace: float) -> int:
 def _one(voice: Voice, machine: "Machine", place: "Place", where: str, grace: float) -> int:
     """Move one; its exit code."""
     from sojourn.cli.failure import of_error
+    from sojourn.cli.move import move_to
     from sojourn.cli.move_words import Phases, exit_of, failure_of, print_end
 
     phases = Phases(voice)
     moved: Moved | None = None
     try:
-        moved, address = asyncio.run(_move(voice, machine, place, where, grace, phases))
+        moved, (_, address) = asyncio.run(
+            move_to(voice, machine, place, where, phases, grace=grace)
+        )
         failure = failure_of(moved, machine.reference(place), address)
         if failure is not None:
             raise failure
@@ -80,32 +82,6 @@ def _one(voice: Voice, machine: "Machine", place: "Place", where: str, grace: fl
     if not voice.settings.json:
         print_end(voice, moved, place, address)
     return exit_of(moved)
-
-
-async def _move(
-    voice: Voice, machine: "Machine", place: "Place", where: str, grace: float, phases: "Phases"
-) -> "tuple[Moved, str]":
-    from sojourn.agent.links import open_peer
-    from sojourn.agent.moves import move
-    from sojourn.cli.agreeing import Notes
-    from sojourn.cli.move import cancellable
-
-    stop = asyncio.Event()
-    try:
-        with cancellable(voice, phases, stop):
-            async with open_peer(machine, where) as peer:
-                moved = await move(
-                    machine,
-                    place,
-                    peer,
-                    grace=grace,
-                    watcher=phases,
-                    observer=Notes(voice),
-                    stop=stop,
-                )
-                return moved, peer.address
-    finally:
-        phases.end()
 
 
 def _line(voice: Voice, place: "Place", moved: "Moved | None", error: SojournError | None) -> None:

@@ -81,7 +81,7 @@ def command(
     voice = Voice(settings)
     phases = Phases(voice)
     moved, who = asyncio.run(
-        _move(voice, machine, place, where, phases, dry=dry_run, grace=grace, label=label)
+        move_to(voice, machine, place, where, phases, dry=dry_run, grace=grace, label=label)
     )
     if settings.json:
         voice.answer(answer_of(moved, place, who, phases))
@@ -96,16 +96,16 @@ def command(
     return 0
 
 
-async def _move(
+async def move_to(
     voice: Voice,
     machine: "Machine",
     place: "Place",
     where: str,
     phases: "Phases",
     *,
-    dry: bool,
+    dry: bool = False,
     grace: float,
-    label: str,
+    label: str = "",
 ) -> "tuple[Moved, tuple[str, str]]":
     """Move it, and who the other machine is."""
     from sojourn.agent.links import open_peer
