@@ -1,26 +1,8 @@
 """How a capsule stands, in one word (docs/cli.md#standings)."""
 
-from typing import Literal, TypeAlias
-
 from sojourn.agent.look import Look
+from sojourn.core.standings import Standing
 from sojourn.core.tenure import MayLook
-
-Standing: TypeAlias = Literal[
-    "running",
-    "held",
-    "frozen",
-    "in_doubt",
-    "moved_away",
-    "arriving",
-    "look_only",
-    "damaged",
-    "decision",
-    "model_failed",
-    "paused",
-    "interrupted",
-    "waiting",
-    "resting",
-]
 
 
 def standing_of(look: Look) -> Standing:

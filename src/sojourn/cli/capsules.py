@@ -12,7 +12,8 @@ from sojourn.cli.voice import Painted, Voice
 
 if TYPE_CHECKING:
     from sojourn.agent import Look, Machine, Place
-    from sojourn.cli.shapes import CapsuleShape, FaultShape, HeldShape, Standing
+    from sojourn.cli.shapes import CapsuleShape, FaultShape, HeldShape
+    from sojourn.core.standings import Standing
     from sojourn.ports import HeldBy
 
 Command = TypeVar("Command", bound=Callable[..., object])

@@ -10,7 +10,8 @@ from sojourn.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from sojourn.agent import Machine
-    from sojourn.cli.shapes import CapsuleShape, ListedShape, Standing
+    from sojourn.cli.shapes import CapsuleShape, ListedShape
+    from sojourn.core.standings import Standing
     from sojourn.peers.peer import LinkPeer
     from sojourn.peers.shapes import Listed
 
@@ -109,7 +110,7 @@ def _standing(text: str) -> "Standing":
     """One of those that this version knows; what a later one says may be looked at, at least."""
     import msgspec
 
-    from sojourn.cli.shapes import Standing
+    from sojourn.core.standings import Standing
 
     try:
         return msgspec.convert(text, Standing)

@@ -8,26 +8,10 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from sojourn.core.standings import Standing
+
 SCHEMA: Final = "sojourn.cli/1"
 """The name that every object carries; it changes when a field changes its meaning or goes."""
-
-Standing: TypeAlias = Literal[
-    "running",
-    "held",
-    "frozen",
-    "in_doubt",
-    "moved_away",
-    "arriving",
-    "look_only",
-    "damaged",
-    "decision",
-    "model_failed",
-    "paused",
-    "interrupted",
-    "waiting",
-    "resting",
-]
-"""How a capsule stands (docs/cli.md#standings)."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

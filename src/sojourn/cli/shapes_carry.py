@@ -11,8 +11,8 @@ from sojourn.cli.shapes import (
     QuestionShape,
     Shape,
     SideShape,
-    Standing,
 )
+from sojourn.core.standings import Standing
 
 
 class ForkAnswer(Answer, frozen=True, kw_only=True):
