@@ -111,13 +111,3 @@ def _digests(data: bytes) -> set[bytes]:
     """The digests of the entries, which are not read as JSON."""
     entries = data.partition(b'"entries":[{')[2].rpartition(b"}]")[0]
     return {sha256(entry).digest() for entry in entries.split(b"},{")}
-
-
-async def empty_index(hold: Hold, working: WorkingIndex) -> None:
-    """Forget all passages, in the capsule and in the state folder: something was redacted.
-
-    Raises: StorageError.
-    """
-    working.forget()
-    hold.project(layout.INDEX, index.EMPTY)
-    await hold.refresh()
