@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent.stage import Stage
+from faults.small_disk import small_disk_at
 from sojourn.agent import Place
 from sojourn.agent.archives import export_capsule, verify_archive
 from sojourn.agent.arrive import import_archive, import_as_new
@@ -35,17 +36,8 @@ LARGE = 3 << 20
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MiB."""
-    root = tmp_path / "disk"
-    root.mkdir()
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root can mount a small file system")
-    asked = ["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(root)]
-    if subprocess.run(asked, check=False, capture_output=True).returncode != 0:
-        pytest.skip("mounting is not permitted here")
-    try:
+    with small_disk_at(tmp_path / "disk", ROOM) as root:
         yield root
-    finally:
-        subprocess.run(["umount", str(root)], check=True)
 
 
 @pytest.fixture

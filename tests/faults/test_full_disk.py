@@ -3,7 +3,6 @@
 import asyncio
 import os
 import resource
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from faults.small_disk import small_disk_at
 from sojourn.core.ledger_record import first_record
 from sojourn.errors import StorageError
 from sojourn.format import layout
@@ -175,17 +175,8 @@ def goes_on(place: Place, failure: StorageError) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 256 KiB."""
-    root = tmp_path / "disk"
-    root.mkdir()
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("only root can mount a small file system")
-    asked = ["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs", str(root)]
-    if subprocess.run(asked, check=False, capture_output=True).returncode != 0:
-        pytest.skip("mounting is not permitted here")
-    try:
+    with small_disk_at(tmp_path / "disk", ROOM) as root:
         yield root
-    finally:
-        subprocess.run(["umount", str(root)], check=True)
 
 
 @pytest.mark.parametrize("name", [*WORK, "send"])
