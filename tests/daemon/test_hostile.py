@@ -158,7 +158,7 @@ def test_only_so_many_requests_are_remembered(
             need="look",
             body=digest(b""),
         )
-    assert len(kept._seen) == 3  # type: ignore[attr-defined]
+    assert len(kept._seen) == 3
 
 
 def test_another_account_is_refused_at_the_socket(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_body_that_is_too_large_is_not_read_to_its_end(tmp_path: Path) -> None
         b"[]",
         b'{"message":"abort"}',
         b"\xff\xfe",
-        msgspec.json.encode(check(move="1" * 32)),  # type: ignore[arg-type]
+        msgspec.json.encode(check(move="1" * 32)),
     ],
 )
 def test_what_is_no_message_of_this_move_is_refused_by_name(tmp_path: Path, body: bytes) -> None:

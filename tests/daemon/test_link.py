@@ -46,7 +46,7 @@ async def stream(*parts: Piece) -> AsyncIterator[Piece]:
 
 def paired(here: Running, other: Machine, **limits: object) -> None:
     """Both know each other, and `other` where this daemon is."""
-    acquaint(here.machine, other, name="other", **limits)  # type: ignore[arg-type]
+    acquaint(here.machine, other, name="other", **limits)
     acquaint(other, here.machine, name="there", address=here.far)
 
 
@@ -190,7 +190,7 @@ def test_a_restart_of_the_other_side_is_no_failure_of_a_question(tmp_path: Path)
     async def both() -> None:
         other = machine(tmp_path / "b")
         async with running(tmp_path / "a") as here:
-            link = link_to(other, read_way(here.near), None)  # type: ignore[arg-type]
+            link = link_to(other, read_way(here.near), None)
             first = await link.hello()
         async with running(tmp_path / "a") as again:
             from sojourn.peers.peer import LinkPeer
@@ -334,8 +334,8 @@ def test_a_certificate_alone_is_nobody(tmp_path: Path) -> None:
             acquaint(thief, here.machine, name="there", address=here.far)
             stolen = Path(certificate_of(other).path)
             Path(certificate_of(thief).path).write_bytes(stolen.read_bytes())
-            link = link_to(thief, read_way(here.far), known)  # type: ignore[arg-type]
-            link._connector._own = certificate_of(other)  # type: ignore[attr-defined]
+            link = link_to(thief, read_way(here.far), known)
+            link._connector._own = certificate_of(other)
             from sojourn.peers.peer import LinkPeer
 
             peer = await LinkPeer.open(link)

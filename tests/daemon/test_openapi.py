@@ -124,6 +124,6 @@ def one_answer(
     elif gives(asked.method, case.operation.path) is not None:
         msgspec.json.decode(
             response.content,
-            type=gives(asked.method, case.operation.path),  # type: ignore[arg-type]
+            type=gives(asked.method, case.operation.path),
         )
     return response.status

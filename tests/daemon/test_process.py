@@ -99,7 +99,7 @@ def test_what_keeps_it_from_starting_is_told(folder: Path) -> None:
     (folder / "machine.json").write_text('{"host":null,"machine":"' + "0" * 64 + '"}')
     (folder / "machine_key").write_text("no key")
     done = sojourn(folder, "serve", "--json")
-    assert answered(done)["error"]["code"] == "machine_key_damaged"  # type: ignore[index]
+    assert answered(done)["error"]["code"] == "machine_key_damaged"
 
 
 @pytest.mark.slow

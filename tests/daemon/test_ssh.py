@@ -132,4 +132,4 @@ def test_a_host_that_does_not_answer_is_said_so(tmp_path: Path, home: Path) -> N
         )
         error = answered(done)["error"]
         assert done.returncode == 8
-        assert "refused" in error["message"].lower()  # type: ignore[index]
+        assert "refused" in error["message"].lower()

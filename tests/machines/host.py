@@ -207,6 +207,7 @@ class Host:
                 "daemon.log",
             )
             until(
+                # Called before the loop goes on.
                 lambda: _said(log, begun) or program.poll() is not None,  # noqa: B023
                 60,
                 "the daemon to serve",
@@ -219,6 +220,7 @@ class Host:
         """End its daemon, worker or mover by a signal, and wait until it is gone."""
         for pid in self.pids(role):
             _kill(pid, number)
+            # Called before the loop goes on.
             until(lambda: not _alive(pid), 60, f"{role} {pid} to end")  # noqa: B023
 
     def pids(self, role: Role | None = None) -> list[int]:

@@ -132,6 +132,7 @@ def pair(waits: Host, goes: Host) -> None:
         name="pair",
     )
     codes = [
+        # Called before the loop goes on.
         until(lambda: _code(_text(host, "pair.err")), 60, "a code to compare")  # noqa: B023
         for host in (waits, goes)
     ]

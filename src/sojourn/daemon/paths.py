@@ -11,7 +11,7 @@ from sojourn.peers.limits import SMALL, STREAM, TEXT
 
 
 def _move(asks: type[object], need: Need, summary: str, *, limit: int = SMALL) -> Endpoint:
-    tag = str(getattr(asks, "__struct_config__").tag)  # noqa: B009
+    tag = str(getattr(asks, "__struct_config__").tag)  # noqa: B009 - unknown to the types
     return Endpoint(
         method="POST",
         path=f"/v1/moves/{{move}}/{tag}",

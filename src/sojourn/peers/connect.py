@@ -64,11 +64,11 @@ class Connector(AsyncNetworkBackend):
 
     async def connect_tcp(
         self,
-        host: str,  # noqa: ARG002
-        port: int,  # noqa: ARG002
-        timeout: float | None = None,  # noqa: ARG002
-        local_address: str | None = None,  # noqa: ARG002
-        socket_options: Iterable[object] | None = None,  # noqa: ARG002
+        host: str,  # noqa: ARG002 - as httpcore calls it
+        port: int,  # noqa: ARG002 - as httpcore calls it
+        timeout: float | None = None,  # noqa: ARG002 - as httpcore calls it
+        local_address: str | None = None,  # noqa: ARG002 - as httpcore calls it
+        socket_options: Iterable[object] | None = None,  # noqa: ARG002 - as httpcore calls it
     ) -> AsyncNetworkStream:
         """A connection; where to is known, so what is given here does not matter."""
         seconds = SSH_SECONDS if isinstance(self._way, Ssh) else CONNECT_SECONDS

@@ -1,7 +1,7 @@
 """Visits every reachable world of moves, breadth first, and shows the shortest way to a fault."""
 
 import gc
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from model.moving.moves import broken, moves, settled
@@ -89,8 +89,8 @@ class Search:
             at += 1
         return None
 
-    def _fault(self, faults: "Collection[str] | object") -> str | None:
-        for one in faults:  # type: ignore[attr-defined]
+    def _fault(self, faults: Iterable[str]) -> str | None:
+        for one in faults:
             if self._only is None or one in self._only:
                 return one
         return None
